@@ -59,6 +59,7 @@
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call
+//	instructions            what a project says to agents: AGENTS.md, read as the file of a stranger
 //	beneath                 what is below a directory of the host, and nothing else, on openat2 or os.Root
 //	stage                   what a call changes: the change set, what others have changed meanwhile, commit all or nothing, put back
 //	redact                  takes secrets out of what leaves the process
@@ -91,6 +92,7 @@
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
 //	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
+//	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/export          a Store whose events also go to the directories that an administrator requires
@@ -110,11 +112,14 @@
 // runtimes.
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
-// internal/prompt, the questions and their queue, and internal/terminal, which
-// makes text of others harmless. guests are the built-in tools. sdk is what a
-// tool's author imports; the host imports two packages of it, sdk/go/lines, which
-// finds lines that match, and sdk/go/nearest, which finds the name that was
-// probably meant. wit is the source of truth of the ABI.
+// internal/tui, the terminal that is drawn on, internal/editor, in which a person
+// types, internal/transcript, which shows what was done, internal/prompt, the
+// questions and their queue, internal/markdown, which shows answers, internal/table,
+// which fits tables to the screen, and internal/terminal, which makes text of others
+// harmless. guests are the built-in tools. sdk is what a tool's author imports; the
+// host imports two packages of it, sdk/go/lines, which finds lines that match, and
+// sdk/go/nearest, which finds the name that was probably meant. wit is the source of
+// truth of the ABI.
 //
 // # Words
 //

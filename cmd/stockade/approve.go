@@ -80,6 +80,9 @@ func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.json {
 		return &a.unasked
 	}
+	if a.ui != nil {
+		return prompt.NewQueue(a.ui, a.prepare)
+	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		if !a.s.interactive() {
@@ -104,14 +107,17 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 			}
 			return columns, rows
 		},
-		Prepare: func(q policy.Question) prompt.Question {
-			out := prompt.Question{Question: q.Redacted(a.known), LeadsTo: map[string]string{}}
-			for i, path := range q.Paths {
-				if to := settings.Resolve(path); to != path {
-					out.LeadsTo[out.Paths[i]] = a.known.Text(to)
-				}
-			}
-			return out
-		},
-	})
+	}, a.prepare)
+}
+
+// prepare takes what nobody may see out of a question, and looks up where its paths
+// lead.
+func (a *app) prepare(q policy.Question) prompt.Question {
+	out := prompt.Question{Question: q.Redacted(a.known), LeadsTo: map[string]string{}}
+	for i, path := range q.Paths {
+		if to := settings.Resolve(path); to != path {
+			out.LeadsTo[out.Paths[i]] = a.known.Text(to)
+		}
+	}
+	return out
 }

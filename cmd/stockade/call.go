@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
-	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -72,16 +72,9 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
-	defer s.Log.Observe(func(e session.Event) {
-		switch {
-		case e.Type == session.TypeSessionStarted || e.Type == session.TypeToolCall: // as it was typed
-		case e.Type == session.TypeToolResult: // showResult prints the rest of it
-			r.changed(e)
-		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose:
-			r.show(e)
-		}
-	})()
+	o := a.transcriptOptions()
+	o.Typed = true // showResult prints what has come of it
+	defer s.Log.Observe(newPrinter(a.s, o).show)()
 	result, err := s.Call(ctx, call)
 	if err != nil {
 		return err
@@ -187,8 +180,10 @@ func (a *app) showResult(req request, r tool.Result) error {
 	aside := ""
 	if r.Err != nil {
 		end = a.resultError(req, r.Err)
-	} else if aside = asideOf(r.Output); strings.HasPrefix(aside, "the command ended") {
-		end = &exitErr{code: exitToolFailed}
+	} else if hint, code := transcript.Aside(r.Output); code != 0 {
+		end, aside = &exitErr{code: exitToolFailed}, fmt.Sprintf("the command ended with exit code %d", code)
+	} else {
+		aside = hint
 	}
 	if a.flags.json {
 		if r.Err != nil {
@@ -213,7 +208,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 		a.notes(r.Note)
 		return end
 	}
-	text := strings.TrimRight(outputText(r.Output), "\n")
+	text := strings.TrimRight(transcript.OutputText(r.Output), "\n")
 	if a.s.outTTY {
 		text = terminal.Visible(text)
 	}
@@ -237,15 +232,18 @@ func (a *app) notes(text string) {
 	}
 }
 
+// shownLines is how much is shown of what a tool has written that has failed.
+const shownLines = 12
+
 // lastLines is the end of a long text: a crash of a guest can print a stack of
 // hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
-	if a.flags.verbose || len(lines) <= previewLines {
+	if a.flags.verbose || len(lines) <= shownLines {
 		return text
 	}
-	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-previewLines,
-		strings.Join(lines[len(lines)-previewLines:], "\n"))
+	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-shownLines,
+		strings.Join(lines[len(lines)-shownLines:], "\n"))
 }
 
 // resultError maps a failed result to the way the program ends.

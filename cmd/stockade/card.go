@@ -293,7 +293,7 @@ func (c card) long() string {
 	var b strings.Builder
 	r := c.review
 	text := func(title, text string) {
-		shown, _ := prompt.Renderer{Width: c.width, Color: c.color}.Text(text, true)
+		shown, _ := prompt.View{Width: c.width, Color: c.color}.Text(text, true)
 		for i, row := range terminal.Wrap(title, c.width-5) {
 			fmt.Fprintln(&b, c.style(terminal.Bold, strings.Repeat("  ", 1+min(i, 1))+row))
 		}

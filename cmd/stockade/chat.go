@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -31,6 +33,10 @@ const chatRules = `A line is a prompt, unless it begins with one of these words.
 begins with a slash is a mistake, unless it has a second slash: then it is a path.
 A line that begins with a space is always a prompt.
 
+  !COMMAND    run a command, by the rules of bash; the next prompt tells the model
+  @FILE       in a prompt: the model gets the file, or what a directory holds, with
+              it; @"FILE" where its name has blanks
+
 `
 
 // chatCommand is a command of the chat itself.
@@ -43,7 +49,10 @@ type chatCommand struct {
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
+	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
+	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
+	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*turns).showCall},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
@@ -65,6 +74,9 @@ func chatHelp() string {
 
 // runChat talks in a session, a new one where id is empty.
 func runChat(ctx context.Context, a *app, id string) error {
+	if a.draws() {
+		a.ui = tui.New()
+	}
 	t, err := openTurns(ctx, a, id)
 	if err != nil {
 		return err
@@ -72,7 +84,17 @@ func runChat(ctx context.Context, a *app, id string) error {
 	t.chat = true
 	a.trust = trustWarn // from here on the chat reads what is typed, and /refresh must not
 	if !a.flags.quiet {
+		printPast(a.s, t.end)
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
+	}
+	if a.ui != nil {
+		return t.draw(ctx, editor.New(t.editing()), func(ctx context.Context, typed string) (leave bool) {
+			leave, err := t.do(ctx, typed)
+			if ctx.Err() == nil {
+				report(a.s, ctx, err)
+			}
+			return leave
+		})
 	}
 	for {
 		if a.s.inTTY {
@@ -85,28 +107,44 @@ func runChat(ctx context.Context, a *app, id string) error {
 		if err != nil {
 			return err
 		}
-		command := isCommand(line)
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "":
-		case command && (line == "/quit" || line == "/exit"):
-			return nil
-		case command:
-			if err := t.slash(ctx, line); err != nil {
-				a.s.note("%v", err)
-			}
-		default:
-			turn, cancel := context.WithCancelCause(ctx)
-			a.turn.Store(&cancel)
-			err := t.show(turn, line)
-			a.turn.Store(nil)
-			cancel(nil)
-			if ctx.Err() != nil {
-				return err
-			}
-			report(a.s, ctx, err)
+		leave, err := t.do(ctx, line)
+		if leave || ctx.Err() != nil {
+			return err
 		}
+		report(a.s, ctx, err)
 	}
+}
+
+// do carries out what was typed in a chat, and reports whether the person leaves.
+func (t *turns) do(ctx context.Context, typed string) (leave bool, err error) {
+	command, spaced := isCommand(typed), strings.HasPrefix(typed, " ")
+	typed = strings.TrimSpace(typed)
+	switch {
+	case typed == "":
+		return false, nil
+	case command && (typed == "/quit" || typed == "/exit"):
+		return true, nil
+	case command:
+		if err := t.slash(ctx, typed); err != nil {
+			t.a.s.note("%v", err)
+		}
+		return false, nil
+	}
+	return false, t.interruptible(ctx, func(ctx context.Context) error {
+		if command, ok := strings.CutPrefix(typed, "!"); ok && !spaced {
+			return t.showShell(ctx, command)
+		}
+		return t.show(ctx, typed, typed)
+	})
+}
+
+// interruptible runs what an interrupt ends before it ends the program.
+func (t *turns) interruptible(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t.a.turn.Store(&cancel)
+	defer t.a.turn.Store(nil)
+	return run(ctx)
 }
 
 // isCommand tells a command of the chat, or a mistyped one, from a prompt.

@@ -33,7 +33,7 @@ func Main(args []string, s *stdio) int {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	a := &app{s: s, known: new(redact.Redactor)}
+	a := &app{s: s, known: new(redact.Redactor), signals: signals}
 	out := &output{w: s.out, failed: cancel}
 	s.out = out
 	s.redact(a.known)
@@ -158,6 +158,7 @@ small offline model, so that you can try it without a key.
 	})
 	f := root.PersistentFlags()
 	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace (default: the current directory)")
+	f.BoolVar(&a.flags.plain, "plain", false, "lines only, nothing that moves: for screen readers (default: ui.plain of the configuration)")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
@@ -243,5 +244,5 @@ func runRoot(cmd *cobra.Command, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return runTurn(cmd.Context(), a, "", prompt)
+	return runTurn(cmd.Context(), a, "", prompt, args)
 }

@@ -2,17 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -29,10 +34,15 @@ func newRunCmd(a *app) *cobra.Command {
 answer is printed on stdout. Everything else goes to stderr. Standard input, when
 piped, is added to the prompt.
 
+A file or directory that the prompt names as @PATH, or @"PATH" where it has
+blanks, goes with it. It is read by a call of file_read, so what denies that call
+denies the file. Piped input names none.
+
 ` + exitHelp,
 		Example: `  stockade run "what does this project do?"
   stockade "list files then read README.md"
   git diff | stockade run "review this"
+  stockade run "what is wrong in @main.go?"
   stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.data_json.output | fromjson | .result.output'
   stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
 		Args: cobra.MaximumNArgs(1),
@@ -41,7 +51,7 @@ piped, is added to the prompt.
 			if err != nil {
 				return err
 			}
-			return runTurn(cmd.Context(), a, "", prompt)
+			return runTurn(cmd.Context(), a, "", prompt, args)
 		},
 	}
 	addTurnFlags(cmd, a)
@@ -118,6 +128,12 @@ type turns struct {
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	tools toolset
+	ran   []string          // what the person has run since the last turn, for the model
+	end   []transcript.Part // of the conversation that goes on
+	calls int               // that it has had
+	shown *printer          // made for the first turn
+
+	instructions instructions.File // that the person was told of
 }
 
 // openTurns opens a session, a new one where id is empty.
@@ -141,9 +157,10 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	lines := terminal.NewLines(a.s.in)
-	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Agent: agent.Options{
-		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
+	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
+		Name:     a.Config.Model.Name,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
+		ContextTokens: a.Config.Model.ContextTokens, InputPrice: a.Config.Model.InputPrice, OutputPrice: a.Config.Model.OutputPrice,
 	}})
 	if err != nil {
 		return nil, a.modelError(err)
@@ -152,23 +169,64 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
-	if a.flags.json && id == "" {
+	t.tellInstructions(false)
+	switch {
+	case id != "":
+		err = t.readEnd(ctx)
+	case a.flags.json:
 		err = writeJSONEvent(a.s, s.Started)
 	}
 	return t, err
 }
 
-// show runs one turn and shows it.
-func (t *turns) show(ctx context.Context, prompt string) error {
+// show runs one turn and shows it. Of the prompt, files are named in what was typed.
+func (t *turns) show(ctx context.Context, prompt, typed string) error {
+	end, err := t.render(t.ask(ctx, prompt, typed))
+	if err != nil {
+		return err
+	}
+	denied := t.notAsked()
+	if err := t.endError(end); err != nil || !denied {
+		return err
+	}
+	return &exitErr{code: exitUnasked}
+}
+
+// showShell runs a command of the person and shows it.
+func (t *turns) showShell(ctx context.Context, command string) error {
+	_, err := t.render(t.shell(ctx, command))
+	t.notAsked()
+	return err
+}
+
+// render shows events, or prints them as JSON, and returns how the turn has ended.
+func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
-	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
-	for e, err := range t.Run(ctx, prompt) {
-		if err != nil {
-			return err
+	if a.ui != nil {
+		for e, err := range events {
+			if err != nil {
+				return end, err
+			}
+			if e.Type == session.TypeTurnEnded {
+				_ = json.Unmarshal(e.Body, &end) // our own
+			}
+			a.ui.Event(e)
+			t.seeBrief(e)
 		}
+		return end, nil
+	}
+	if t.shown == nil {
+		t.shown = newPrinter(a.s, t.transcriptOptions())
+	}
+	r := t.shown
+	for e, err := range events {
+		if err != nil {
+			return r.Ended(), err
+		}
+		t.seeBrief(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return err // nobody reads any more: the turn is cancelled
+				return r.Ended(), err // nobody reads any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
@@ -176,17 +234,17 @@ func (t *turns) show(ctx context.Context, prompt string) error {
 		}
 		a.screen.Show(func() { r.show(e) })
 	}
-	if r.writeErr != nil {
-		return r.writeErr
-	}
-	denied := a.unasked.take()
+	return r.Ended(), r.writeErr
+}
+
+// notAsked names the calls that were denied because nobody could be asked, and
+// reports whether there are any.
+func (t *turns) notAsked() bool {
+	denied := t.a.unasked.take()
 	for _, c := range denied {
-		a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
+		t.a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
 	}
-	if err := t.endError(r.ended); err != nil || denied == nil {
-		return err
-	}
-	return &exitErr{code: exitUnasked}
+	return denied != nil
 }
 
 // endError is how the program ends after a turn that did not end in an answer.
@@ -216,17 +274,33 @@ func (t *turns) endError(end session.TurnEnded) error {
 	case session.EndProvider:
 		return &exitErr{code: exitProvider, message: end.Error, hint: end.Hint}
 	case session.EndCancelled:
+		if t.chat {
+			return &exitErr{code: exitInterrupted, message: "stopped; " + goOn}
+		}
 		return &exitErr{code: exitInterrupted, message: "interrupted",
 			hint: "what was done is recorded: `stockade session show " + t.Log.ID() + "`"}
 	}
 	return errors.New(end.Error)
 }
 
-// runTurn runs one turn of a session, a new one where id is empty.
-func runTurn(ctx context.Context, a *app, id, prompt string) error {
+// runTurn runs one turn of a session, a new one where id is empty. Files are named
+// in the arguments, and not in what comes by a pipe.
+func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
+	if a.draws() {
+		a.ui = tui.New()
+	}
 	t, err := openTurns(ctx, a, id)
 	if err != nil {
 		return err
 	}
-	return t.show(ctx, prompt)
+	show := func(ctx context.Context) error { return t.show(ctx, prompt, strings.Join(args, "\n\n")) }
+	if a.ui == nil {
+		return show(ctx)
+	}
+	var failed error
+	err = t.draw(ctx, nil, func(ctx context.Context, _ string) (leave bool) {
+		failed = t.interruptible(ctx, show)
+		return true
+	})
+	return errors.Join(err, failed)
 }

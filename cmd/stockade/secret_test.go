@@ -113,23 +113,27 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	known := new(redact.Redactor)
 	known.Add(value)
 	q := policy.Question{
-		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value, Paths: []string{value}, Network: []string{value},
+		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Of: value, First: value, Output: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value, Paths: []string{value}, Network: []string{value},
 		Warning: value, Rules: map[policy.Scope]string{policy.ScopeAlways: value}, Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Allow: value,
 		Changed: []policy.Change{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Said: tool.Said{Description: value, Schema: value, AsksFor: value}},
 			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Said: tool.Said{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},
 	}
 	var out strings.Builder
-	narrow := prompt.Renderer{Width: 30} // a value would be broken over two rows
+	narrow := prompt.View{Width: 30} // a value would be broken over two rows
 	for _, q := range []policy.Question{q, {Call: q.Call, Changes: q.Changes}, {Call: q.Call}} {
-		text, _ := narrow.Question(prompt.Question{Question: q.Redacted(known)}, true)
-		out.WriteString(text)
+		p := prompt.One(prompt.Question{Question: q.Redacted(known)})
+		rows := p.Rows(narrow)
+		for _, key := range []rune("?dj") {
+			rows = append(rows, p.Shows(narrow, prompt.Choice{Letter: key})...)
+		}
+		out.WriteString(strings.Join(rows, "\n"))
 	}
 	for _, part := range []string{value, "hunter2", value[:6]} {
 		if strings.Contains(out.String(), part) {
 			t.Errorf("the question shows %q:\n%s", part, out.String())
 		}
 	}
-	if !strings.Contains(out.String(), "changed:") || q.Rules[policy.ScopeAlways] != value || q.Changed[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
+	if !strings.Contains(out.String(), "not as it was") || q.Rules[policy.ScopeAlways] != value || q.Changed[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
 		t.Error("what changed is not shown, or was changed")
 	}
 	if q.Command != "curl -H "+value || !strings.Contains(string(q.Call.Args), value) {

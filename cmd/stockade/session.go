@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -27,18 +27,21 @@ func newSessionCmd(a *app) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), a, limit) },
 	}
 	list.Flags().IntVarP(&limit, "limit", "n", 20, "how many; 0 lists all")
+	var call int
 	show := &cobra.Command{
 		Use: "show [SESSION]", Short: "Show what happened in a session (default: the last)",
-		Long: `Show what happened in a session: prompts, calls, who allowed them, results,
-answers.
+		Long: `Show what happened in a session: prompts, calls, who allowed them, what came of
+them and what they changed, answers. A long result is cut; --call shows all of one
+call.
 
 ` + whatIsLast,
-		Example: "  stockade session show\n  stockade session show 01k --json",
+		Example: "  stockade session show\n  stockade session show --call 3\n  stockade session show 01k --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runSessionShow(cmd.Context(), a, sessionArg(args))
+			return runSessionShow(cmd.Context(), a, sessionArg(args), call)
 		},
 	}
+	show.Flags().IntVar(&call, "call", 0, "show all of one call, by its number: arguments, decision, changes, result")
 	resume := &cobra.Command{
 		Use: "resume [SESSION] [PROMPT]", Short: "Continue a session, with its whole conversation",
 		Long: `Continue a session. With a prompt, run one turn; without one, start a chat.
@@ -117,7 +120,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 	return w.Flush()
 }
 
-func runSessionShow(ctx context.Context, a *app, prefix string) error {
+func runSessionShow(ctx context.Context, a *app, prefix string, call int) error {
 	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
@@ -128,12 +131,19 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 	}
 	// Here the session is the result, so all of it goes to stdout.
 	page := *a.s
-	page.err, page.color = a.s.out, false
+	page.err, page.color = a.s.out, a.s.outTTY && a.s.colors()
 	if !a.s.outTTY {
 		page.columns = nil
 	}
-	r := newRenderer(&page, false, a.flags.verbose)
-	r.past = true
+	o := a.transcriptOptions()
+	o.Past, o.Quiet, o.Asked, o.Columns, o.Color = true, false, false, page.columns, page.color
+	if call > 0 {
+		return printCard(&page, st.Events(ctx, id, 0), call, o)
+	}
+	if prefix != "last" {
+		o.Open = "stockade session show " + terminal.Line(prefix) + " --call"
+	}
+	t := transcript.New(o)
 	for e, err := range st.Events(ctx, id, 0) {
 		if err != nil {
 			return err
@@ -144,81 +154,9 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 			}
 			continue
 		}
-		showPast(r, e)
+		printPast(&page, t.Show(e))
 	}
 	return nil
-}
-
-// showPast renders an event of the past: like a running turn, with what the
-// person saw without it then.
-func showPast(r *renderer, e session.Event) {
-	switch {
-	case e.Body == nil, !readable(e):
-		r.show(e)
-	case e.Type == session.TypeSessionStarted:
-		if s, ok := body[session.Started](e); ok {
-			r.line(terminal.Dim, "session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)
-			r.line(terminal.Dim, "mounts: %s", strings.Join(s.Mounts, " "))
-		}
-	case e.Type == session.TypeTurnStarted:
-		if t, ok := body[session.TurnStarted](e); ok {
-			r.line("", "")
-			r.line("", "[turn %d, %s] > %s", e.Turn, strings.TrimSpace(t.Provider+" "+t.Model), t.Prompt)
-			r.line(terminal.Dim, "in %s", t.Workspace)
-		}
-	case e.Type == session.TypeMessage:
-		if m, ok := e.Message(); ok && m.Kind == llm.Assistant {
-			for line := range strings.SplitSeq(strings.TrimRight(m.Content, "\n"), "\n") {
-				r.line("", "< %s", line)
-			}
-		}
-	case e.Type == session.TypeTurnEnded:
-		r.show(e)
-		r.line(terminal.Dim, "turn ended: %s, %d steps, %d calls, %d ms%s", r.ended.Reason, r.ended.Steps, r.ended.Calls, r.ended.DurationMS, suffix(": ", r.ended.Error))
-	default:
-		r.show(e)
-	}
-}
-
-// readable reports whether the body of an event is one of its type, as this
-// program makes it.
-func readable(e session.Event) (ok bool) {
-	switch e.Type {
-	case session.TypeToolResult:
-		var m llm.Message
-		if m, ok = e.Message(); ok {
-			_, _, ok = envelopeOf(m)
-		}
-	case session.TypeMessage, session.TypeToolCall:
-		_, ok = body[llm.Message](e)
-	case session.TypeSessionStarted:
-		_, ok = body[session.Started](e)
-	case session.TypeTurnStarted:
-		_, ok = body[session.TurnStarted](e)
-	case session.TypeDecision:
-		_, ok = body[session.Decision](e)
-	case session.TypeCallChanges:
-		_, ok = body[session.Changes](e)
-	case session.TypeTurnEnded:
-		_, ok = body[session.TurnEnded](e)
-	default:
-		return true // it is not shown
-	}
-	return ok
-}
-
-func answerText(d session.Decision) string {
-	if !*d.Answer {
-		return "no, " + d.By
-	}
-	return fmt.Sprintf("yes, %s, by %s", d.Scope, d.By)
-}
-
-func suffix(separator, s string) string {
-	if s == "" {
-		return ""
-	}
-	return separator + s
 }
 
 func runSessionResume(ctx context.Context, a *app, args []string) error {
@@ -241,11 +179,12 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if len(args) < 2 && !a.s.piped() {
 		return runChat(ctx, a, id)
 	}
-	prompt, err := readPrompt(a.s, args[min(1, len(args)):])
+	words := args[min(1, len(args)):]
+	prompt, err := readPrompt(a.s, words)
 	if err != nil {
 		return err
 	}
-	return runTurn(ctx, a, id, prompt)
+	return runTurn(ctx, a, id, prompt, words)
 }
 
 // lastConversation finds the one to go on with. What is typed next goes into it,
@@ -272,7 +211,8 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 		if err != nil {
 			return err
 		}
-		if s, ok := body[session.Started](e); ok && e.Type == session.TypeSessionStarted {
+		var s session.Started
+		if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {
 			began = s.Workspace
 		}
 		break

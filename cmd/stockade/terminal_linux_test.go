@@ -28,7 +28,7 @@ const dialogueTimeout = 2 * time.Minute
 //
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
-// the text was ever shown, "END" types the end of input, "CHANGE FILE" adds a
+// the text was ever shown, "END" types the end of input, "INTERRUPT" types Ctrl-C, "CHANGE FILE" adds a
 // line to a file, "RUN COMMAND" has a shell run another program meanwhile, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal, and in the file terminal.txt.
@@ -73,6 +73,9 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 		case "END":
 			_, err := io.WriteString(control, "\x04")
+			ts.Check(err)
+		case "INTERRUPT":
+			_, err := io.WriteString(control, "\x03")
 			ts.Check(err)
 		case "CHANGE":
 			f, err := os.OpenFile(ts.MkAbs(text), os.O_APPEND|os.O_WRONLY, 0)

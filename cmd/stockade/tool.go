@@ -421,14 +421,6 @@ func noTool(catalog *tool.Catalog, name string) error {
 	return usageError(hint, "there is no tool %q", clip(name, maxShownName))
 }
 
-// plural is a number of things in words.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // snapshotWords says what calls of a tool begin with, and so what they cost.
 func snapshotWords(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {

@@ -200,7 +200,7 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 	if missing := e.Missing(); len(missing) > 0 {
 		a.infoLine("not given", strings.Join(missing, ", "))
 	}
-	out := prompt.Renderer{Width: a.s.width()}
+	out := prompt.View{Width: a.s.width()}
 	says := "What its module says of it:"
 	if r.Base != "" {
 		says = "What its description says of it:"

@@ -215,7 +215,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 			}
 			for _, text := range texts {
 				if all {
-					shown, _ := prompt.Renderer{Width: width}.Text(text, true)
+					shown, _ := prompt.View{Width: width}.Text(text, true)
 					b.WriteString(shown)
 					continue
 				}

@@ -88,7 +88,7 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 // trusted. It reports whether something was folded.
 func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) (folded bool) {
 	show := func(title, text string) {
-		rows, cut := prompt.Renderer{Width: width}.Text(text, all)
+		rows, cut := prompt.View{Width: width}.Text(text, all)
 		fmt.Fprintf(w, "  %s\n%s", title, rows)
 		folded = folded || cut
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -32,6 +34,10 @@ type app struct {
 	// turn cancels the turn of a chat that is under way: an interrupt ends that
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
+	// signals are those that the program has got. A key that stops something on a
+	// terminal that is drawn on is one, too.
+	signals chan<- os.Signal
+	ui      *tui.UI // the terminal that is drawn on; nil: there is none
 
 	known   *redact.Redactor // takes secrets out of whatever leaves the process
 	secrets *secret.Vault
@@ -57,6 +63,7 @@ type globalFlags struct {
 	verbose  bool
 	json     bool
 	large    bool
+	plain    bool
 	tools    []string // of --tools; nil: all
 	try      []string // files of modules that are tried
 	locked   bool     // only the modules that stockade.lock names

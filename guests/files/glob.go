@@ -87,6 +87,8 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 		out.Hint = fmt.Sprintf("only the first %d matches are shown; use a narrower pattern or path", maxGlobResults)
 	} else if w.skipped > 0 {
 		out.Hint = fmt.Sprintf("%d directories could not be read", w.skipped)
+	} else if len(found) == 0 {
+		out.Hint = noFiles(pattern, root.shown())
 	}
 	return out, nil
 }

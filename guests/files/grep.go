@@ -70,6 +70,7 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 			if !entry.Type.IsRegular() || !fits(filter, prefix, entry.Name) {
 				return nil
 			}
+			s.files++
 			return s.add(ctx, dir, entry.Name)
 		}
 		if err = w.walk(ctx, l); err == nil {
@@ -79,6 +80,7 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	} else if !info.Mode().IsRegular() {
 		err = tool.InvalidInput("search %s: is neither a file nor a directory", l.shown())
 	} else if err = checkSearchable(l); err == nil {
+		s.files++
 		err = s.one(ctx, l)
 	}
 	if err == errEnough {
@@ -88,6 +90,8 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 		return grepResult{}, l.faultOf("search", err)
 	} else if s.unreadable > 0 {
 		s.result.Hint = fmt.Sprintf("%d files or directories could not be read", s.unreadable)
+	} else if s.result.Count == 0 {
+		s.result.Hint = noLines(in, s.files)
 	}
 	s.result.Output = strings.TrimSuffix(s.out.String(), "\n")
 	return s.result, nil

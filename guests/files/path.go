@@ -112,6 +112,9 @@ func (l location) fault(op string, err error) error {
 
 // hint says what may have been meant by a path that does not exist.
 func (l location) hint() string {
+	if strings.ContainsAny(l.rel, "*?{") {
+		return "; a path holds no pattern: glob finds files by one"
+	}
 	dir, name := filepath.Split(l.abs)
 	if entries, err := os.ReadDir(dir); err == nil {
 		var names []string

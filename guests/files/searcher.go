@@ -37,6 +37,7 @@ type searcher struct {
 
 	out        strings.Builder
 	result     grepResult
+	files      int // that were to be searched
 	unreadable int
 
 	file    string // that the latest line is of, as it is shown

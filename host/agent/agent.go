@@ -8,6 +8,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -31,15 +32,38 @@ type Options struct {
 	Name     string // of the model, for the request and the record; empty: the provider's default
 	Tools    Tools
 	Log      *session.Log
-	System   string // system prompt of a new session
-	Cwd      string // absolute; where the relative paths of calls start
-	Past     Past   // from [History], when a session is resumed; the agent's own from then on
+	// System is the system prompt, asked for when a new session has its first turn.
+	// Nil: there is none.
+	System func() string
+	// Briefs are what the model is told before the prompt of a turn, each again only
+	// if it is another than the last time. Nil: nothing.
+	Briefs func() []Brief
+	Cwd    string // absolute; where the relative paths of calls start
+	Past   Past   // from [History], when a session is resumed; the agent's own from then on
 
-	MaxSteps        int // steps with tool calls in one turn; 50
-	MaxCallsPerStep int // calls of one step that are carried out; 15
+	MaxSteps        int // steps with tool calls in one turn; [MaxSteps]
+	MaxCallsPerStep int // calls of one step that are carried out; [MaxCallsPerStep]
 	RepeatedCalls   int // how often a call may come to the same result with nothing new between; 4
 	HistoryChars    int // characters of the conversation that a request may hold; 400,000
+
+	ContextTokens int // of the model's context; 0: not known
+	// What a million tokens cost, in US dollars. No cost is told unless both are known;
+	// 0: not known.
+	InputPrice, OutputPrice float64
 }
+
+// Brief is what the program tells a model, and no person has said: the date, or what
+// a file of the project says. It stays in every request, other than older turns.
+type Brief struct {
+	Name string // such as "date"; what was told under it before is out of date
+	Text string
+}
+
+// The limits of a turn where no others are set.
+const (
+	MaxSteps        = 50
+	MaxCallsPerStep = 15
+)
 
 // Agent runs the turns of one session, one after the other.
 type Agent struct {
@@ -52,26 +76,31 @@ func New(opts Options) *Agent {
 	for _, limit := range []struct {
 		of      *int
 		without int
-	}{{&opts.MaxSteps, 50}, {&opts.MaxCallsPerStep, 15}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
+	}{{&opts.MaxSteps, MaxSteps}, {&opts.MaxCallsPerStep, MaxCallsPerStep}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
 		if *limit.of <= 0 {
 			*limit.of = limit.without
 		}
 	}
-	return &Agent{opts: opts, past: opts.Past}
+	a := &Agent{opts: opts, past: opts.Past}
+	opts.Log.Observe(a.past.add) // what the model reads next, also if it comes between turns
+	return a
 }
 
 // Run runs one turn and yields its events as they happen, stored ones when
 // they are durable. The last event of every turn is turn.ended, which says why
 // it ended; an error follows only when even that could not be recorded. A
 // consumer that stops early cancels the turn. Turns do not overlap.
-func (a *Agent) Run(ctx context.Context, prompt string) iter.Seq2[session.Event, error] {
+//
+// What the model reads is the prompt and, behind [llm.Below], each of the texts that
+// go with it, such as the content of a file. The record of the turn has the prompt
+// alone, as it was typed, and the message of the user all of it.
+func (a *Agent) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		events := make(chan session.Event)
 		gone := make(chan struct{}) // closed when nobody reads any more
 		stop := a.opts.Log.Observe(func(e session.Event) {
-			a.past.add(e) // what the model reads next
 			select {
 			case events <- e:
 			case <-gone:
@@ -80,7 +109,7 @@ func (a *Agent) Run(ctx context.Context, prompt string) iter.Seq2[session.Event,
 		var err error
 		go func() {
 			defer close(events)
-			err = a.run(ctx, prompt)
+			err = a.run(ctx, prompt, with)
 			stop()
 		}()
 		reading := true
@@ -107,31 +136,45 @@ type turn struct {
 	start time.Time
 	end   session.TurnEnded
 	stale map[string]int // by call: how often it was repeated since anything new has come of a step
+	last  llm.Usage      // of the last request; zero: the provider did not say
 }
 
 // run runs one turn. Its error is one that could not be recorded.
-func (a *Agent) run(ctx context.Context, prompt string) error {
+func (a *Agent) run(ctx context.Context, prompt string, with []string) error {
 	t := &turn{a: a, n: a.past.turn + 1, start: time.Now(), stale: map[string]int{}}
-	err := t.begin(ctx, prompt)
+	err := t.begin(ctx, prompt, with)
 	for err == nil && t.end.Reason == "" {
 		err = t.next(ctx)
 	}
 	t.explain(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
+	t.end.Context, t.end.Cost = a.opts.use(t.last), a.opts.cost(t.end.Usage)
 	t.step = 0
 	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
 }
 
-func (t *turn) begin(ctx context.Context, prompt string) error {
+func (t *turn) begin(ctx context.Context, prompt string, with []string) error {
 	var drafts []session.Draft
-	if len(t.a.past.messages) == 0 && t.a.opts.System != "" {
-		drafts = append(drafts, t.message(llm.System, t.a.opts.System))
+	system := ""
+	if len(t.a.past.messages) == 0 && t.a.opts.System != nil {
+		if system = t.a.opts.System(); system != "" {
+			drafts = append(drafts, t.message(llm.System, system))
+		}
+	}
+	content := prompt
+	if len(with) > 0 {
+		content = strings.Join(append([]string{prompt, llm.Below}, with...), "\n\n")
 	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
-	drafts = append(drafts,
-		t.draft(session.TypeTurnStarted, "", started),
-		t.message(llm.User, prompt))
-	return t.record(ctx, drafts...)
+	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
+	if t.a.opts.Briefs != nil {
+		for _, b := range t.a.opts.Briefs() {
+			if !strings.Contains(system, b.Text) && !t.a.past.told(b) {
+				drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(b.Name, b.Text)))
+			}
+		}
+	}
+	return t.record(ctx, append(drafts, t.message(llm.User, content))...)
 }
 
 // next asks the model once and carries out what it asks for.
@@ -142,8 +185,8 @@ func (t *turn) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.end.Usage.InputTokens += reply.Usage.InputTokens
-	t.end.Usage.OutputTokens += reply.Usage.OutputTokens
+	t.last = reply.Usage
+	t.end.Usage = t.end.Usage.Plus(reply.Usage)
 	switch {
 	case last:
 		t.end.Reason, t.end.Limit = session.EndLimit, "max_tool_turns"
@@ -161,7 +204,8 @@ func (t *turn) next(ctx context.Context) error {
 // ask streams one reply and records it.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
-	req := llm.Request{Model: t.a.opts.Name, Messages: fit(t.a.past.messages, t.a.opts.HistoryChars)}
+	messages, _ := fit(t.a.past.messages, t.a.opts.HistoryChars)
+	req := llm.Request{Model: t.a.opts.Name, Messages: messages}
 	if !last {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
@@ -174,7 +218,10 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, assembler.Reply().Text))
 		}
 		if delta.Restart != nil {
-			t.show(session.TypeRestart, session.Restart{Error: delta.Restart.Error()})
+			r := delta.Restart
+			t.show(session.TypeRestart, session.Restart{
+				Error: r.Err.Error(), WaitMS: r.Wait.Milliseconds(), Attempt: r.Attempt, Attempts: r.Attempts,
+			})
 		}
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})

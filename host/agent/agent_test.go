@@ -286,8 +286,10 @@ func checkPairs(t testing.TB, messages []llm.Message) {
 	}
 }
 
+func saying(text string) func() string { return func() string { return text } }
+
 func TestATurnWithoutTools(t *testing.T) {
-	b := newBench(t, Options{System: "be brief", Name: "m1"}, text("hello there"))
+	b := newBench(t, Options{System: saying("be brief"), Name: "m1"}, text("hello there"))
 	events, end := b.run(t.Context(), "hi")
 	var types []string
 	for _, e := range events {
@@ -452,7 +454,7 @@ func TestWhyATurnEnds(t *testing.T) {
 }
 
 func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
-	again := &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}
+	again := &llm.Restart{Err: &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}, Wait: 38 * time.Second, Attempt: 2, Attempts: 4}
 	b := newBench(t, Options{}, reply{deltas: []llm.Delta{
 		{Text: "wrong"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Restart: again}, {Text: "right"}, {Finish: llm.FinishStop},
 	}})
@@ -461,9 +463,9 @@ func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
 		t.Errorf("got %+v, %+v", end, b.past.messages)
 	}
 	if !slices.ContainsFunc(events, func(e session.Event) bool {
-		return e.Type == session.TypeRestart && strings.Contains(string(e.Body), "overloaded")
+		return e.Type == session.TypeRestart && string(e.Body) == `{"error":"script: overloaded","wait_ms":38000,"attempt":2,"attempts":4}`
 	}) {
-		t.Error("the restart is not shown")
+		t.Error("the restart is not shown, with its wait")
 	}
 	b.checkHistory()
 }
@@ -609,7 +611,7 @@ func TestIDsThatRepeatAreMadeUnique(t *testing.T) {
 }
 
 func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
-	b := newBench(t, Options{System: "sys"}, text("one"), calls("a ls {}"), text("two"))
+	b := newBench(t, Options{System: saying("sys")}, text("one"), calls("a ls {}"), text("two"))
 	b.run(t.Context(), "first")
 	_, end := b.run(t.Context(), "second")
 	if end.Steps != 2 || end.Usage.InputTokens != 20 {
@@ -625,10 +627,40 @@ func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
 	b.checkHistory()
 }
 
+// A brief is told before a prompt, and again when it is another: also in a session
+// that is resumed.
+func TestBriefsAreToldWhenTheyAreNew(t *testing.T) {
+	date, file := "It is Monday.", "Use tabs."
+	b := newBench(t, Options{System: saying("be brief. It is Monday."), Briefs: func() []Brief {
+		briefs := []Brief{{"date", date}}
+		if file != "" {
+			briefs = append(briefs, Brief{"AGENTS.md", file})
+		}
+		return briefs
+	}}, text("a"), text("b"), text("c"), text("d"), text("e"))
+	b.run(t.Context(), "one")
+	b.run(t.Context(), "two")
+	date = "It is Tuesday."
+	b.run(t.Context(), "three")
+	past, err := History(of(b.store.events...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.past, file = past, "Use blanks."
+	b.run(t.Context(), "four")
+	file, date = "", "It is Monday."
+	b.run(t.Context(), "five")
+	want := "user:Use tabs. user:one assistant:a user:two assistant:b user:It is Tuesday. user:three assistant:c user:Use blanks. user:four assistant:d user:It is Monday. user:five"
+	if got := strings.Join(outline(t, b.model.asked[4].Messages[1:]), " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	b.checkHistory()
+}
+
 // The log is what the model reads: what is not recorded as it was said, the model
 // does not read as it was said.
 func TestTheModelReadsWhatIsRecorded(t *testing.T) {
-	b := newBench(t, Options{System: "no hunter2"}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
+	b := newBench(t, Options{System: saying("no hunter2")}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
 	secrets := new(redact.Redactor)
 	secrets.Add("hunter2")
 	b.opts.Log.Redact(secrets)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -20,6 +22,7 @@ type Past struct {
 	ids      map[string]bool        // of all calls, those that are no part of messages too
 	open     []llm.CallData         // the calls of this step, in order
 	results  map[string]llm.Message // of this step, by the id of the call
+	spent    Spent
 }
 
 // History makes a conversation of a session's events. Results come in the
@@ -41,6 +44,7 @@ func History(events iter.Seq2[session.Event, error]) (Past, error) {
 // add takes an event into the past. One that is not stored changes nothing.
 func (p *Past) add(e session.Event) {
 	p.turn = max(p.turn, e.Turn)
+	p.spent.add(e)
 	if e.Call != "" {
 		p.take(e.Call)
 	}
@@ -69,6 +73,17 @@ func (p *Past) add(e session.Event) {
 		p.settle()
 		p.messages = append(p.messages, m)
 	}
+}
+
+// told reports whether the model has been told this, and nothing else under the name
+// since: in the system prompt, where it never was after that.
+func (p *Past) told(b Brief) bool {
+	for _, m := range slices.Backward(p.messages) {
+		if name, ok := m.Brief(); ok && name == b.Name {
+			return m.Content == b.Text
+		}
+	}
+	return slices.ContainsFunc(p.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
 }
 
 // settle ends a step: the results of its calls stand in the order of the calls,
@@ -101,31 +116,43 @@ func interrupted(name string) tool.Result {
 func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
 
 // fit returns the messages that fit into budget characters. System messages
-// stay. Whole turns are dropped from the oldest on; when the current turn alone
+// stay, and the last brief of each name. Whole turns are dropped from the oldest on; when the current turn alone
 // is too long, its older tool results are replaced by a line that says so. The
 // last messages always stay.
-func fit(messages []llm.Message, budget int) []llm.Message {
+func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
 		total += size(m)
 	}
 	if total <= budget {
-		return messages
+		return messages, LeftOut{}
 	}
-	lastUser := 0
-	for i, m := range messages {
-		if m.Kind == llm.User {
-			lastUser = i
+	whole := total
+	lastUser, stays := 0, map[int]bool{}
+	seen := map[string]bool{} // names of briefs
+	for i, m := range slices.Backward(messages) {
+		name, brief := m.Brief()
+		switch {
+		case m.Kind == llm.System:
+			stays[i] = true
+		case brief:
+			stays[i], seen[name] = !seen[name], true
+		case m.Kind == llm.User:
+			lastUser = max(lastUser, i)
 		}
 	}
 	var out []llm.Message
+	var left LeftOut
 	dropping := true
 	for i, m := range messages {
-		if m.Kind == llm.User && (total <= budget || i == lastUser) {
+		if m.Kind == llm.User && !stays[i] && (total <= budget || i == lastUser) {
 			dropping = false // a turn is kept or dropped as a whole
 		}
-		if dropping && m.Kind != llm.System {
+		if dropping && !stays[i] {
 			total -= size(m)
+			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
+				left.Turns++
+			}
 			continue
 		}
 		out = append(out, m)
@@ -136,12 +163,16 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 		}
 		recent := i >= len(out)-keepMessages
 		if out[i].Kind == llm.ToolResult && !recent || out[i].Kind == llm.ToolCall && (!recent || size(out[i]) > budget/keepMessages) {
-			total -= size(out[i])
+			before := size(out[i])
 			out[i] = shortened(out[i])
-			total += size(out[i])
+			if saved := before - size(out[i]); saved > 0 {
+				total -= saved
+				left.Shortened++
+			}
 		}
 	}
-	return out
+	left.Chars = whole - total
+	return out, left
 }
 
 // keepMessages is how many of the last messages are not shortened, but for

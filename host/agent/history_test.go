@@ -181,10 +181,15 @@ func total(messages []llm.Message) (n int) {
 	return n
 }
 
+func fitted(messages []llm.Message, budget int) []llm.Message {
+	out, _ := fit(messages, budget)
+	return out
+}
+
 func TestFitLeavesWhatFits(t *testing.T) {
 	m := messages(1, 1)
 	for _, budget := range []int{total(m), total(m) + 1} {
-		if diff := cmp.Diff(m, fit(m, budget)); diff != "" {
+		if diff := cmp.Diff(m, fitted(m, budget)); diff != "" {
 			t.Errorf("budget %d: %s", budget, diff)
 		}
 	}
@@ -192,17 +197,30 @@ func TestFitLeavesWhatFits(t *testing.T) {
 
 func TestFitDropsTheOldestTurnsAsAWhole(t *testing.T) {
 	m := messages(1, 0, 1)
-	got := outline(t, fit(m, total(m)-1))
+	got := outline(t, fitted(m, total(m)-1))
 	want := []string{"system:" + strings.Repeat("s", 50), "user:prompt 1", "assistant:answer 1", "user:prompt 2", "call:c2", "result:c2", "assistant:answer 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
+func TestFitKeepsTheLastBriefOfEachName(t *testing.T) {
+	m := slices.Concat([]llm.Message{llm.BriefMessage("date", "Monday"), llm.BriefMessage("file", "tabs")}, messages(1)[1:],
+		[]llm.Message{llm.BriefMessage("date", "Tuesday")}, messages(1)[1:])
+	kept, _ := fit(m, total(m)*2/3)
+	got := strings.Join(outline(t, kept), " ")
+	if want := "user:tabs user:Tuesday user:prompt 0 call:c1 result:c1 assistant:answer 0"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, _ := fit(m, total(m)); len(got) != len(m) {
+		t.Errorf("of what fits %d messages are left of %d", len(got), len(m))
+	}
+}
+
 func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
 	m := messages(20)
 	before := slices.Clone(m)
-	got := fit(m, 15_000)
+	got := fitted(m, 15_000)
 	if diff := cmp.Diff(before, m); diff != "" {
 		t.Errorf("the conversation itself was changed: %s", diff)
 	}
@@ -233,7 +251,7 @@ func TestFitHolds(t *testing.T) {
 			m = m[:len(m)-1] // in the middle of a turn
 		}
 		budget := rnd.IntN(total(m) + 100)
-		got := fit(m, budget)
+		got := fitted(m, budget)
 		checkPairs(t, got)
 
 		current := m[slices.IndexFunc(m, func(x llm.Message) bool { return x.Content == fmt.Sprintf("prompt %d", len(turns)) }):]

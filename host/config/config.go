@@ -27,9 +27,11 @@ type Config struct {
 	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none
+	AgentsMD            bool          // the model is told what AGENTS.md says; default true
 
 	Tools   Tools
 	Bash    Bash
+	UI      UI
 	Network Network
 	Mounts  []Mount // directories beside the working directory; default none
 
@@ -44,6 +46,10 @@ type Model struct {
 	APIKeyEnv    string        // the environment variable that holds the key; default "OPENAI_API_KEY"
 	StallTimeout time.Duration // without a byte of the answer; default 60s
 	MaxAttempts  int           // for one request, the first one included; default 4
+
+	ContextTokens int     // of its context; default 0, not known
+	InputPrice    float64 // US dollars for a million tokens; default 0, not known
+	OutputPrice   float64 // the same, of answers
 }
 
 // Tools switches groups of built-in tools; all are on by default.
@@ -63,6 +69,11 @@ type Bash struct {
 	Changes string // staged, direct or none: what becomes of what a command changes
 	Ask     string // changes or always: when a staged command is asked about
 	MinTier int    // of confinement, 0 to 3, below which no command runs; default 1
+}
+
+// UI says how the terminal is used.
+type UI struct {
+	Plain bool // the chat is lines from the top to the bottom; default false
 }
 
 // Network says whom tools may talk to, and how the network is reached.

@@ -34,6 +34,7 @@ var samples = []sample{
 	{"history_char_budget", "1000", "1000", func(c *Config) { c.HistoryCharBudget = 1000 }},
 	{"require_confirmation", "true", "true", func(c *Config) { c.RequireConfirmation = true }},
 	{"system_prompt", `"Be brief.\nBe kind."`, "Be brief.\nBe kind.", func(c *Config) { c.SystemPrompt = "Be brief.\nBe kind." }},
+	{"agents_md", "false", "false", func(c *Config) { c.AgentsMD = false }},
 	{"mounts", `["/data:ro", "~/notes", "~"]`, "/data:ro,~/notes,~", func(c *Config) {
 		c.Mounts = []Mount{{Path: "/data", ReadOnly: true}, {Path: "~/notes"}, {Path: "~"}}
 	}},
@@ -43,6 +44,9 @@ var samples = []sample{
 	{"model.api_key_env", `"MY_KEY"`, "MY_KEY", func(c *Config) { c.Model.APIKeyEnv = "MY_KEY" }},
 	{"model.stall_timeout", `"5s"`, "5s", func(c *Config) { c.Model.StallTimeout = 5 * time.Second }},
 	{"model.max_attempts", "1", "1", func(c *Config) { c.Model.MaxAttempts = 1 }},
+	{"model.context_tokens", "128_000", "128000", func(c *Config) { c.Model.ContextTokens = 128_000 }},
+	{"model.input_price", "2", "2", func(c *Config) { c.Model.InputPrice = 2 }},
+	{"model.output_price", "0.25", "0.25", func(c *Config) { c.Model.OutputPrice = 0.25 }},
 	{"tools.fs", "false", "false", func(c *Config) { c.Tools.FS = false }},
 	{"tools.exec", "false", "0", func(c *Config) { c.Tools.Exec = false }},
 	{"tools.web", "false", "0", func(c *Config) { c.Tools.Web = false }},
@@ -52,6 +56,7 @@ var samples = []sample{
 	{"bash.min_tier", "0", "0", func(c *Config) { c.Bash.MinTier = 0 }},
 	{"bash.changes", `"none"`, "none", func(c *Config) { c.Bash.Changes = "none" }},
 	{"bash.ask", `"always"`, "always", func(c *Config) { c.Bash.Ask = "always" }},
+	{"ui.plain", "true", "true", func(c *Config) { c.UI.Plain = true }},
 	{"network.allow", `["a.example", "http://[::1]:80"]`, "a.example,http://[::1]:80", func(c *Config) { c.Network.Allow = []string{"a.example", "http://[::1]:80"} }},
 	{"network.deny", `["*.b.example"]`, "*.b.example", func(c *Config) { c.Network.Deny = []string{"*.b.example"} }},
 	{"network.proxy", `"http://proxy.example:3128"`, "http://proxy.example:3128", func(c *Config) { c.Network.Proxy = "http://proxy.example:3128" }},
@@ -200,7 +205,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		authority:  {"system_prompt", "model.provider", "model.base_url"},
 		reach:      {"mounts", "network.allow"},
 		private:    {"model.api_key_env"},
-		preference: {"model.name"},
+		preference: {"model.name", "model.context_tokens", "model.input_price", "model.output_price", "ui.plain"},
 		switchOff:  {"tools.fs", "tools.exec", "tools.web"},
 		userOnly:   {"bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		switchOn:   {"require_confirmation"},
@@ -224,9 +229,10 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, RepeatedCalls: 4, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
-		Tools:   Tools{FS: true, Exec: true, Web: true},
-		Bash:    Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}, Changes: "staged", Ask: "changes"},
-		Network: Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
+		AgentsMD: true,
+		Tools:    Tools{FS: true, Exec: true, Web: true},
+		Bash:     Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}, Changes: "staged", Ask: "changes"},
+		Network:  Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
 	}
 	got, warnings := mustMerge(t, nil, nil, nil)
 	if diff := cmp.Diff(want, got, ignoreSources); diff != "" || len(warnings) > 0 {

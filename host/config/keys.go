@@ -96,6 +96,9 @@ var table = []key{
 	field("system_prompt", text(64<<10, false), "", authority,
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
+	field("agents_md", keys.Boolean(), true, switchOff,
+		"Whether the model is told what AGENTS.md in the workspace says, or CLAUDE.md where there is none. It is told as data, and it permits nothing.",
+		func(c *Config) *bool { return &c.AgentsMD }),
 	{
 		Key: keys.Key{Name: "mounts", Kind: mounts, Note: says[reach], Example: "[]",
 			Doc: `Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`},
@@ -122,6 +125,15 @@ var table = []key{
 	field("model.max_attempts", keys.Integer(1, 20, ""), 4, limit,
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
+	field("model.context_tokens", keys.Integer(0, 100_000_000, "tokens"), 0, preference,
+		"How many tokens the context of the model holds, so that it is shown how much of it is used. 0: not known. It limits nothing: see history_char_budget.",
+		func(c *Config) *int { return &c.Model.ContextTokens }),
+	field("model.input_price", keys.Amount(1_000_000, "US dollars"), 0.0, preference,
+		"What a million tokens of requests cost, so that the cost of each turn is shown, without what the provider takes off for what it has cached. 0: not known, and no cost is shown.",
+		func(c *Config) *float64 { return &c.Model.InputPrice }),
+	field("model.output_price", keys.Amount(1_000_000, "US dollars"), 0.0, preference,
+		"What a million tokens of answers cost.",
+		func(c *Config) *float64 { return &c.Model.OutputPrice }),
 
 	field("tools.fs", keys.Boolean(), true, switchOff,
 		"Tools for files and directories. When false, no tool that asks for files runs, also of a module that is called by its path.",
@@ -153,6 +165,10 @@ var table = []key{
 	field("bash.ask", keys.Choice("changes", "always"), "changes", userOnly,
 		"When a staged command is asked about: \"changes\": when it is known what it changes, if it does. \"always\": before it runs, and then no more, unless it changes what is special.",
 		func(c *Config) *string { return &c.Bash.Ask }),
+
+	field("ui.plain", keys.Boolean(), false, preference,
+		"When true, the chat is lines from the top to the bottom: nothing moves or is drawn anew, and answers are shown as they come. For screen readers, and for terminals that draw badly. The flag --plain does the same once.",
+		func(c *Config) *bool { return &c.UI.Plain }),
 
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,

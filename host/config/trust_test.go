@@ -36,6 +36,7 @@ var decided = map[string]struct{ may, value string }{
 	"history_char_budget":     {"own", "a number"},
 	"require_confirmation":    {"own", "a switch"},
 	"system_prompt":           {"trust", "text for the model"},
+	"agents_md":               {"own", "a switch"},
 	"mounts":                  {"trust", "directories that are shown"},
 	"model.provider":          {"trust", "one of three words"},
 	"model.name":              {"own", "a word for the provider"},
@@ -43,6 +44,9 @@ var decided = map[string]struct{ may, value string }{
 	"model.api_key_env":       {"never", "which secret is used"},
 	"model.stall_timeout":     {"own", "a time"},
 	"model.max_attempts":      {"own", "a number"},
+	"model.context_tokens":    {"own", "a number, to be shown"},
+	"model.input_price":       {"own", "a number, to be shown"},
+	"model.output_price":      {"own", "a number, to be shown"},
 	"tools.fs":                {"own", "a switch"},
 	"tools.exec":              {"own", "a switch"},
 	"tools.web":               {"own", "a switch"},
@@ -52,6 +56,7 @@ var decided = map[string]struct{ may, value string }{
 	"bash.min_tier":           {"never", "how commands are confined"},
 	"bash.changes":            {"never", "whether changes of commands are shown"},
 	"bash.ask":                {"never", "whether commands run before a question"},
+	"ui.plain":                {"own", "a switch"},
 	"network.allow":           {"trust", "hosts"},
 	"network.deny":            {"never", "what the user refuses"},
 	"network.proxy":           {"never", "who sees all traffic"},
@@ -87,7 +92,7 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
 		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
-		case "integer", "duration", "boolean", `one of "auto"`, "URL", mounts.What:
+		case "integer", "number", "duration", "boolean", `one of "auto"`, "URL", mounts.What:
 		case "string", rules("").What:
 			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" {
 				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)
@@ -115,7 +120,7 @@ func values(k *key) []string {
 	least, most, _ := strings.Cut(bounds, " to ")
 	most, _, _ = strings.Cut(most, " ")
 	switch kind {
-	case "integer":
+	case "integer", "number":
 		return []string{least, most, k.Example}
 	case "duration":
 		return []string{strconv.Quote(least), strconv.Quote(most), k.Example}

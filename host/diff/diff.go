@@ -371,6 +371,17 @@ func content(out *strings.Builder, c tool.Change, dir string, left *budget) {
 	if before == after {
 		return
 	}
+	unified, err := unified(c, dir, before, after)
+	if err != nil {
+		fmt.Fprintf(out, "%s: %v\n", name, err)
+		return
+	}
+	out.WriteString(cut(unified))
+}
+
+// unified is the difference between two texts of a change.
+func unified(c tool.Change, dir, before, after string) (string, error) {
+	name := shown(c.Path, dir)
 	from, to := "a/"+name, "b/"+name
 	if c.Kind == tool.Renamed {
 		from = "a/" + shown(c.From, dir)
@@ -381,19 +392,56 @@ func content(out *strings.Builder, c tool.Change, dir string, left *budget) {
 	if c.After == nil {
 		to = "/dev/null"
 	}
-	unified, err := udiff.ToUnified(from, to, before, udiff.Lines(before, after), contextFor)
+	text, err := udiff.ToUnified(from, to, before, udiff.Lines(before, after), contextFor)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text, err
+}
+
+// cut is the beginning of a diff that is too long.
+func cut(unified string) string {
+	if len(unified) <= maxChange {
+		return unified
+	}
+	head := strings.ToValidUTF8(unified[:maxChange-maxCutLine], "")
+	head = head[:strings.LastIndexByte(head, '\n')+1]
+	return head + fmt.Sprintf("... %d bytes of this diff are not shown\n", len(unified)-len(head))
+}
+
+// maxCutLine is how long the last line of a diff is that was cut.
+const maxCutLine = 80
+
+// Of is the change of one text file in unified format, 64 KiB at most, and how many
+// lines it adds and removes, all of them counted. Names are as in [Unified]. It is
+// empty for what is no text, or has more than 128 KiB before or after.
+func Of(c tool.Change, dir string) (text string, added, removed int) {
+	before, after, ok := texts(c)
+	if !ok || before == after {
+		return "", 0, 0
+	}
+	text, err := unified(c, dir, before, after)
 	if err != nil {
-		fmt.Fprintf(out, "%s: %v\n", name, err)
-		return
+		return "", 0, 0
 	}
-	if cut := len(unified) - maxChange; cut > 0 {
-		head := strings.ToValidUTF8(unified[:maxChange], "")
-		unified = head[:strings.LastIndexByte(head, '\n')+1] + fmt.Sprintf("... %d bytes of this diff are not shown\n", len(unified)-len(head))
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case i < 2 || line == "": // the names
+		case line[0] == '+':
+			added++
+		case line[0] == '-':
+			removed++
+		}
 	}
-	out.WriteString(unified)
-	if !strings.HasSuffix(unified, "\n") {
-		out.WriteByte('\n')
+	return cut(text), added, removed
+}
+
+func texts(c tool.Change) (before, after string, ok bool) {
+	before, err := text(c.Before)
+	if err == nil {
+		after, err = text(c.After)
 	}
+	return before, after, err == nil
 }
 
 // becomes says of content that is not shown whether it is another one.

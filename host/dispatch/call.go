@@ -23,9 +23,11 @@ type pending struct {
 
 	state  state
 	call   tool.Call
-	asked  string     // the tool's name as the caller wrote it, maybe an alias
-	limit  string     // what the result says of the end of the loop
-	usage  tool.Usage // of the guest, once it has run
+	own    *tool.Entry // of a call of the host's own; nil: the catalog has it
+	told   string      // what the model is told if its changes are made
+	asked  string      // the tool's name as the caller wrote it, maybe an alias
+	limit  string      // what the result says of the end of the loop
+	usage  tool.Usage  // of the guest, once it has run
 	result tool.Result
 	err    error
 
@@ -93,6 +95,8 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		_, err = p.record(ctx, session.TypeDecision, p.decided(decision, nil))
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
+	case p.own == undoEntry && decision.OnlyChanges():
+		grant, err = p.conclude(ctx, decision, saidSo())
 	default:
 		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(ctx, decision, result, changes)))
 	}
@@ -123,8 +127,13 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		return tool.Result{}, nil, err
 	}
 	p.enter(stateExecuting)
-	if entry.Module == listModule { // no guest has it
+	switch { // no guest has these
+	case entry.Module == listModule:
 		return p.d.list(p.call), nil, nil
+	case entry == undoEntry:
+		result, staged, told, err := p.d.opts.Undo.Undo(ctx, grant, p.call)
+		p.told = told
+		return result, staged, err
 	}
 	p.d.openOf(entry)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)

@@ -50,6 +50,9 @@ func (p *pending) checkGiven(entry *tool.Entry) error {
 }
 
 func (p *pending) find() (*tool.Entry, error) {
+	if p.own != nil {
+		return p.own, nil
+	}
 	catalog := p.d.catalog.Load()
 	entry, ok := catalog.Find(p.call.Tool)
 	if ok {
@@ -61,7 +64,9 @@ func (p *pending) find() (*tool.Entry, error) {
 		return offer.list, nil
 	}
 	r := tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no tool %.80q", p.call.Tool)
-	if near := catalog.Nearest(p.call.Tool); near != "" {
+	if own := catalog.Foreign(p.call.Tool); own != "" {
+		r.Err.Hint = tool.Advise("%s", own)
+	} else if near := catalog.Nearest(p.call.Tool); near != "" {
 		r.Err.Hint = tool.Advise("did you mean %q?", near)
 	} else if offer.list != nil {
 		r.Err.Hint = tool.Advise("%s lists the tools of a group", tool.ListTools)

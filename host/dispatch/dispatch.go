@@ -49,6 +49,8 @@ type Options struct {
 	// Redact takes secrets out of every result, before it is recorded and
 	// before anybody gets it. Nil: none are known.
 	Redact *redact.Redactor
+	// Undo stages the way back from what was changed. Nil: nothing can be undone.
+	Undo Undoer
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
@@ -87,8 +89,13 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 // start begins to carry out a call, and waits neither for a person nor for the
 // tool. Its result says what limit says.
 func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
+	return d.startOf(ctx, call, limit, nil)
+}
+
+// startOf is start for a call of a tool of the host's own; nil: the catalog has it.
+func (d *Dispatcher) startOf(ctx context.Context, call tool.Call, limit string, own *tool.Entry) *pending {
 	p := &pending{
-		d: d, call: call, asked: call.Tool, limit: limit, state: stateIdle,
+		d: d, call: call, own: own, asked: call.Tool, limit: limit, state: stateIdle,
 		passed: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.pass = sync.OnceFunc(func() { close(p.passed) })

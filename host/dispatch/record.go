@@ -21,7 +21,7 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	}
 	mounts := grant.Mounts()
 	if exec, ok := grant.Exec(); ok {
-		body.Tier, mounts = &exec.Tier, exec.Mounts // which are those of the guest, or more
+		body.Tier, body.Changes, mounts = &exec.Tier, exec.Changes, exec.Mounts // which are those of the guest, or more
 	}
 	for _, m := range mounts {
 		body.Mounts = append(body.Mounts, m.String())
@@ -40,7 +40,8 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 		result.Usage.Start = time.Now()
 	}
 	result.LimitMessage = p.limit
-	_, err := p.record(ctx, session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result))
+	draft := p.draft(session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result))
+	_, err := p.append(ctx, append([]session.Draft{draft}, p.news(result)...)...)
 	return result, err
 }
 
@@ -81,9 +82,14 @@ func hostFault(name string) tool.Result {
 // record appends one event of this call and returns it. It does so also when
 // the caller has given up: no call goes unrecorded.
 func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
-	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), p.draft(typ, body))
+	return p.append(ctx, p.draft(typ, body))
+}
+
+// append is record for events of which the first is one of this call.
+func (p *pending) append(ctx context.Context, drafts ...session.Draft) (session.Event, error) {
+	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), drafts...)
 	if err != nil {
-		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
+		return session.Event{}, fmt.Errorf("record %s: %w", drafts[0].Type, err)
 	}
 	return events[0], nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -110,16 +109,18 @@ func end(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// announce records what is about to be changed.
+// announce records what is about to be changed, with what was there before.
 func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change) error {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // what it has been given permission for
 	}
-	body, err := p.changes(ctx, changes)
+	body, images, err := p.changes(ctx, changes)
 	if err != nil {
 		return &refusal{p.unmade(ctx, grant, err)}
 	}
-	_, err = p.record(ctx, session.TypeCallChanges, body)
+	draft := p.draft(session.TypeCallChanges, body)
+	draft.Images = images
+	_, err = p.append(ctx, draft)
 	return err
 }
 
@@ -164,58 +165,4 @@ func (p *pending) drop(staged policy.Staged) {
 		p.rehearsing = false
 		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what the call had staged could not be removed: %v", err)})
 	}
-}
-
-const (
-	maxListed  = 10_000   // changes in the log
-	maxSummary = 20       // lines about them
-	maxHashed  = 16 << 20 // bytes of a file whose content is hashed for the log
-	maxAll     = 1 << 30  // bytes that are hashed of all files
-)
-
-// changes is what the log says of what is about to be changed. It fails if
-// that is not possible any more.
-func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
-	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
-	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
-		body.Summary = lines
-	}
-	left := int64(maxAll)
-	for _, change := range changes[:min(len(changes), maxListed)] {
-		if err := ctx.Err(); err != nil {
-			return body, err
-		}
-		before, err := logged(change.Before, &left)
-		if err != nil { // the host's file is another one by now
-			return body, fmt.Errorf("%s: %w: %w", change.Path, policy.ErrChanged, err)
-		}
-		after, err := logged(change.After, &left)
-		if err != nil {
-			return body, fmt.Errorf("%s: %w", change.Path, err)
-		}
-		body.Files = append(body.Files, session.Change{
-			Path: change.Path, From: change.From, Kind: change.Kind, Before: before, After: after,
-		})
-	}
-	return body, nil
-}
-
-// logged hashes the content if it is small and left has room for it.
-func logged(v *tool.Version, left *int64) (*session.Version, error) {
-	if v == nil {
-		return nil, nil
-	}
-	out := &session.Version{Bytes: v.Size, Mode: v.Mode.String(), Target: v.Target, Twin: v.Twin}
-	if v.Mode.IsRegular() && v.Size <= min(maxHashed, *left) {
-		*left -= v.Size
-		sum, err := v.SHA256()
-		switch {
-		case errors.Is(err, fs.ErrPermission): // a mode may keep its owner from reading it
-		case err != nil:
-			return nil, err
-		default:
-			out.SHA256 = fmt.Sprintf("%x", sum)
-		}
-	}
-	return out, nil
 }

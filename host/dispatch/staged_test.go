@@ -32,6 +32,7 @@ func TestThePersonIsShownWhatACallChanges(t *testing.T) {
 		Path: "/work/new.txt", Kind: tool.Created, After: &session.Version{
 			Bytes: 6, Mode: "-rw-r--r--", SHA256: "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
 		},
+		Diff: "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+hello\n", Added: 1,
 	}}}
 	if diff := cmp.Diff(recorded, body[session.Changes](w, session.TypeCallChanges)); diff != "" {
 		t.Error(diff)

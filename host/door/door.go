@@ -190,6 +190,14 @@ func (d *Door) area() *stage.Area {
 	return d.stage
 }
 
+// stageDir is the directory of that; empty: in memory.
+func (d *Door) stageDir() string {
+	if d.opts.Stages == "" {
+		return ""
+	}
+	return d.area().Dir()
+}
+
 // areas are the places for what commands change, the best first.
 func (d *Door) areas(yield func(*stage.Area) bool) {
 	if !yield(d.area()) {

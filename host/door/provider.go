@@ -58,18 +58,18 @@ const (
 	FaultDeniedURL                   // a layer does not permit its address
 )
 
-// connect makes the model of a provider, after asking the layers, and before
-// anything is sent.
-func (s *Session) connect(opts *agent.Options, p Provider) error {
+// choose makes auto one of the providers, and says what keeps it from being asked
+// before anything is sent: the layers first.
+func (d *Door) choose(p *Provider) error {
 	if p.Name == ProviderAuto {
 		p.Name = ProviderOffline
 		if p.Client.APIKey != "" || p.Client.BaseURL != "" {
 			p.Name = ProviderOpenAI
 		}
 	}
-	err := s.door.permits(p.Name)
+	err := d.permits(p.Name)
 	if err == nil && p.Name != ProviderOffline { // which this process serves
-		err = s.door.permitsURL(p.Client.BaseURL)
+		err = d.permitsURL(p.Client.BaseURL)
 	}
 	if err != nil {
 		return err
@@ -84,6 +84,46 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 			return &ModelError{Fault: FaultName, What: "no model is named"}
 		}
 	case ProviderOffline:
+	default:
+		return &ModelError{Fault: FaultProvider, What: fmt.Sprintf("unknown provider %q", p.Name)}
+	}
+	return nil
+}
+
+// Found is what [Door.Try] has found out about a provider.
+type Found struct {
+	Name   string   // of the provider; empty: it cannot be asked
+	URL    string   // where it is; empty: in this process
+	Models []string // that it has; nil: it does not say
+}
+
+// Try makes one request of a provider that costs nothing, and sends no word of a
+// conversation. The error may be a *[ModelError] or a *llm.ProviderError.
+func (d *Door) Try(ctx context.Context, p Provider) (Found, error) {
+	if err := d.choose(&p); err != nil {
+		return Found{}, err
+	}
+	found := Found{Name: p.Name}
+	if p.Name == ProviderOffline {
+		return found, nil
+	}
+	d.Know(p.Client.APIKey)
+	found.URL = cmp.Or(p.Client.BaseURL, openai.DefaultBaseURL)
+	if err := d.reach(&p.Client, p.Rules); err != nil {
+		return found, err
+	}
+	var err error
+	found.Models, err = openai.New(p.Client).Models(ctx)
+	return found, err
+}
+
+// connect makes the model of a provider, after asking the layers, and before
+// anything is sent.
+func (s *Session) connect(opts *agent.Options, p Provider) error {
+	if err := s.door.choose(&p); err != nil {
+		return err
+	}
+	if p.Name == ProviderOffline {
 		// The offline model is served over the real wire format and read by the real
 		// client, so that a turn with it exercises everything that a turn with a
 		// provider does.
@@ -95,8 +135,6 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 		}
 		s.closers = append(s.closers, func() error { return server.Close(context.Background()) })
 		p.Client.APIKey, p.Client.BaseURL, p.Client.Model = token, url, "offline"
-	default:
-		return &ModelError{Fault: FaultProvider, What: fmt.Sprintf("unknown provider %q", p.Name)}
 	}
 	if err := s.door.reach(&p.Client, p.Rules); err != nil {
 		return err

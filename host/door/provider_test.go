@@ -64,3 +64,36 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		t.Errorf("the offline model: %q, %v", got, err)
 	}
 }
+
+func TestTryingAProvider(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		fmt.Fprint(rw, `{"data":[{"id":"small"}]}`)
+	}))
+	defer server.Close()
+	at := openai.Options{BaseURL: server.URL + "/v1", Model: "small"}
+	for name, c := range map[string]struct {
+		door  *Door
+		of    Provider
+		want  string
+		fault ModelFault
+	}{
+		"the offline model":           {New(Options{}), Provider{Name: ProviderAuto}, "{offline  []}", -1},
+		"a server":                    {New(Options{}), Provider{Name: ProviderAuto, Client: at}, "{openai " + server.URL + "/v1 [small]}", -1},
+		"no key":                      {New(Options{}), Provider{Name: ProviderOpenAI}, "{  []}", FaultKey},
+		"no model":                    {New(Options{}), Provider{Name: ProviderOpenAI, Client: openai.Options{BaseURL: server.URL}}, "{  []}", FaultName},
+		"one that nobody knows":       {New(Options{}), Provider{Name: "nobody"}, "{  []}", FaultProvider},
+		"one that is not permitted":   {New(Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Providers: []policy.List{{Values: []string{"offline"}}}}}}}), Provider{Name: ProviderOpenAI, Client: at}, "{  []}", FaultDenied},
+		"an address that is no https": {New(Options{}), Provider{Name: ProviderOpenAI, Client: openai.Options{BaseURL: "ftp://x", Model: "m"}}, "{openai ftp://x []}", FaultAddress},
+	} {
+		found, err := c.door.Try(t.Context(), c.of)
+		e, _ := errors.AsType[*ModelError](err)
+		if got := fmt.Sprint(found); got != c.want || (c.fault < 0) != (err == nil) || err != nil && (e == nil || e.Fault != c.fault) {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
+	}
+	if len(asked) != 1 || asked[0] != "GET /v1/models" {
+		t.Errorf("the server was asked %q", asked)
+	}
+}

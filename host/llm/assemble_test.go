@@ -55,7 +55,7 @@ func TestAssemblerMakesAReply(t *testing.T) {
 		name: "a restart voids what came before",
 		deltas: []Delta{
 			{Text: "half", Calls: []CallDelta{{ID: "x", Name: "ls"}}, Usage: &Usage{5, 5}},
-			{Restart: &ProviderError{}},
+			{Restart: &Restart{}},
 			{Text: "whole"},
 			{Finish: FinishStop},
 		},
@@ -143,7 +143,7 @@ func TestAssemblerBoundsAReply(t *testing.T) {
 				if err := a.Add(Delta{Text: "x"}); err == nil {
 					t.Errorf("the error did not stay")
 				}
-				if err := a.Add(Delta{Restart: &ProviderError{}}); err != nil {
+				if err := a.Add(Delta{Restart: &Restart{}}); err != nil {
 					t.Errorf("after a restart: %v", err)
 				}
 				return

@@ -18,9 +18,9 @@ const (
 // a [ProviderError] that is Retryable, when the time has passed that the provider
 // asks for, or else a random part of a wait that doubles ("full jitter").
 //
-// Before each wait it yields a delta with Restart: a copy of the error whose
-// RetryAfter is the wait, so that an interface can show "retrying in 2s". It
-// does so whether or not the attempt had yielded anything.
+// When each wait begins it yields a delta with Restart, so that an interface can
+// show "next try in 2 s, 2 of 4". It does so whether or not the attempt had
+// yielded anything.
 //
 // A provider that asks for more than two minutes is not asked again: to come
 // back sooner than it said would only fail once more. Other errors, and the
@@ -58,13 +58,12 @@ func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 				yield(Delta{}, failed)
 				return
 			}
-			restart := *failure
-			restart.RetryAfter = r.wait(failure, attempt)
+			restart := Restart{Err: failure, Wait: r.wait(failure, attempt), Attempt: attempt + 1, Attempts: r.attempts}
 			if !yield(Delta{Restart: &restart}, nil) {
 				return
 			}
 			select {
-			case <-time.After(restart.RetryAfter):
+			case <-time.After(restart.Wait):
 			case <-ctx.Done():
 				yield(Delta{}, context.Cause(ctx))
 				return

@@ -53,7 +53,7 @@ func trace(ctx context.Context, model Model) (lines []string) {
 		case err != nil:
 			say("error %v", err)
 		case d.Restart != nil:
-			say("restart in %v: %s", d.Restart.RetryAfter, d.Restart.Message)
+			say("restart in %v, %d of %d: %s", d.Restart.Wait, d.Restart.Attempt, d.Restart.Attempts, d.Restart.Err.Message)
 		case d.Finish != "":
 			say("finish")
 		default:
@@ -77,13 +77,13 @@ func TestRetrySendsARequestAgain(t *testing.T) {
 		name:    "the wait doubles up to its end, and the last error is passed on",
 		answers: [][]any{{busy(0)}},
 		want: []string{
-			"0s restart in 500ms: busy", "500ms restart in 1s: busy", "1.5s restart in 2s: busy", "3.5s restart in 4s: busy",
-			"7.5s restart in 8s: busy", "15.5s restart in 15s: busy", "30.5s restart in 15s: busy", "45.5s error test: busy",
+			"0s restart in 500ms, 2 of 8: busy", "500ms restart in 1s, 3 of 8: busy", "1.5s restart in 2s, 4 of 8: busy", "3.5s restart in 4s, 5 of 8: busy",
+			"7.5s restart in 8s, 6 of 8: busy", "15.5s restart in 15s, 7 of 8: busy", "30.5s restart in 15s, 8 of 8: busy", "45.5s error test: busy",
 		},
 	}, {
 		name:    "what the provider asks for is waited",
 		answers: [][]any{{busy(7 * time.Second)}, {"a"}},
-		want:    []string{"0s restart in 7s: busy", "7s text a", "7s finish"},
+		want:    []string{"0s restart in 7s, 2 of 8: busy", "7s text a", "7s finish"},
 	}, {
 		name:    "a provider that asks for too long is not asked again",
 		answers: [][]any{{busy(time.Hour)}, {"a"}},
@@ -91,7 +91,7 @@ func TestRetrySendsARequestAgain(t *testing.T) {
 	}, {
 		name:    "an error after half an answer restarts it",
 		answers: [][]any{{"half", busy(0)}, {"whole"}},
-		want:    []string{"0s text half", "0s restart in 500ms: busy", "500ms text whole", "500ms finish"},
+		want:    []string{"0s text half", "0s restart in 500ms, 2 of 8: busy", "500ms text whole", "500ms finish"},
 	}, {
 		name:    "what is not retryable is passed on",
 		answers: [][]any{{"half", denied}, {"a"}},
@@ -133,7 +133,7 @@ func TestRetryStopsWhenTheContextEnds(t *testing.T) {
 		cause := errors.New("the user pressed Ctrl-C")
 		time.AfterFunc(2*time.Second, func() { cancel(cause) })
 		model := &attempts{answers: [][]any{{busy(10 * time.Second)}, {"a"}}}
-		want := []string{"0s restart in 10s: busy", "2s error the user pressed Ctrl-C"}
+		want := []string{"0s restart in 10s, 2 of 4: busy", "2s error the user pressed Ctrl-C"}
 		if diff := cmp.Diff(want, trace(ctx, Retry(model, 4))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

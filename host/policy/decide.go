@@ -43,11 +43,21 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
 		for _, l := range p.ceiling.Confirm {
-			confirm = append(confirm, l.From.says("require_confirmation"))
+			by := l.From.says("require_confirmation")
+			if id := texts(by.Rule, []string{by.Origin}); !by.Source.own() {
+				d.others = true
+			} else if slices.Contains(d.over, id) {
+				continue
+			} else {
+				d.asking = append(d.asking, id)
+			}
+			confirm = append(confirm, by)
 		}
-		if d.floor {
+		switch {
+		case len(confirm) == 0:
+		case d.floor:
 			d.also = append(d.also, confirm...)
-		} else {
+		default:
 			d.decided(Ask, confirm[0], "every call asks first")
 			d.also, d.floor = confirm[1:], true
 		}
@@ -142,8 +152,10 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, match.Yes
 	var deciding []int // the rules of that effect, unless it allows
+	var over []int     // the rules that were answered where others ask
 	p.candidates(d, args, func(i int, r *Rule) {
-		if best >= 0 && (r.Effect > bestEffect || i == best) {
+		answers := r.Effect == Allow && r.Source == SourceSession && len(r.Over) > 0
+		if best >= 0 && (r.Effect > bestEffect && !answers || i == best) {
 			return // it could not win
 		}
 		t := r.matches(d, args)
@@ -167,8 +179,21 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		if t == match.Unsure {
 			effect = Ask
 		}
-		if effect == Ask && least == Allow {
+		switch {
+		case effect == Ask && least == Allow:
 			return
+		case effect == Ask && r.Effect == Ask && r.Source.own():
+			if id := r.identity(); !slices.Contains(d.asking, id) {
+				d.asking = append(d.asking, id)
+			}
+		case effect == Ask:
+			d.others = true
+		case answers:
+			over = append(over, i)
+			d.over = append(d.over, r.Over...)
+			if best >= 0 && bestEffect < Allow {
+				return
+			}
 		}
 		if best >= 0 && effect < bestEffect {
 			deciding = nil
@@ -187,6 +212,10 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
 		return
 	}
+	unanswered := func(id string) bool { return !slices.Contains(d.over, id) }
+	if best >= 0 && bestEffect == Ask && len(over) > 0 && !d.others && !slices.ContainsFunc(d.asking, unanswered) {
+		best, bestEffect, bestTruth, deciding = over[0], Allow, match.Yes, nil
+	}
 	if best < 0 {
 		p.stages(d, "")
 		p.byRisk(d)
@@ -197,6 +226,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		return
 	}
 	r := &p.rules[best]
+	d.chosen = r.Changes
 	p.stages(d, r.Changes)
 	for _, i := range deciding {
 		if i != best {

@@ -49,7 +49,11 @@ type Decision struct {
 	insists string    // why a process asks whatever rules say; empty: it does not
 	online  bool      // the process asks for the network
 	changes Changes   // what becomes of what the process changes
+	chosen  Changes   // what the rule that decides says of that
 	first   string    // why it waits for the answer; empty: it does not
+	asking  []string  // the rules of the person's own that ask, by identity
+	others  bool      // something else asks, too
+	over    []string  // the rules that ask which answers of this session win over
 	below   string    // the directory of all that the process has changed; empty: none that an answer could name
 	stale   []Rule    // that would have answered, had nothing changed
 	inert   []Rule    // that would have answered, if such rules counted
@@ -88,14 +92,21 @@ func (d Decision) secretNames() string {
 	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
 }
 
-// rememberable: what asks, and was not decided by a rule. A rule that asks wins
-// over one that allows, so it asks every time. Of a process, it is the one
-// program that it names, confined: words are those of its command.
+// asksForPerson reports whether nothing asks but rules that the person has written, who
+// can say for how long an answer holds.
+func (d Decision) asksForPerson() bool {
+	return d.effect == Ask && d.by.Source.own() && len(d.asking) > 0 && !d.others
+}
+
+// rememberable: what asks, and was not decided by a rule of somebody else's. A rule that
+// asks wins over one that allows, so it asks every time, but for an answer of this
+// session to the person's own. Of a process, it is the one program that it names,
+// confined: words are those of its command.
 func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
 		return nil, errors.New("nothing was decided")
-	case d.effect != Ask || d.by.Source != SourceDefault:
+	case d.effect != Ask || d.by.Source != SourceDefault && !d.asksForPerson():
 		return nil, errors.New("an answer here holds once: a rule or a setting asks every time")
 	case len(d.special()) > 0:
 		return nil, errors.New("an answer about such a path holds once, for this call")
@@ -193,6 +204,11 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 		return Rule{}, err
 	}
 	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: bind(d.entry), Source: SourceUser}
+	if d.asksForPerson() {
+		if r.Over, r.Changes = d.asking, d.chosen; scope != ScopeTurn && scope != ScopeSession {
+			return Rule{}, errors.New("an answer where a rule of yours asks is not kept: take the rule away")
+		}
+	}
 	switch {
 	case scope == ScopeTurn && d.call.Turn > 0:
 		r.Turn, r.Source = d.call.Turn, SourceSession

@@ -26,7 +26,9 @@
 // A command that is easily regretted asks even where a rule allows it, unless a
 // flag of this run holds it to the letter; that is a courtesy.
 //
-// A remembered answer is bound to what it was given for ([Binding]).
+// A remembered answer is bound to what it was given for ([Binding]). One that is given
+// for a session wins over the person's own rules that asked, too; what any other layer
+// asks is asked each time.
 //
 // What a decision looks at is in packages of its own, which know nothing of
 // decisions: command reads command lines, match compares arguments with

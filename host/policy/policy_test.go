@@ -485,7 +485,7 @@ func TestQuestions(t *testing.T) {
 		scopes []Scope
 	}{
 		"a write can be allowed for good":      {"w", writes, []Scope{ScopeOnce, ScopeSession, ScopeAlways}},
-		"what a rule asks for is asked always": {"asked", reads, []Scope{ScopeOnce}},
+		"what a rule of mine asks for":         {"asked", reads, []Scope{ScopeOnce, ScopeSession}},
 		"a command is asked for every time":    {"bash", execs, []Scope{ScopeOnce}},
 		"a safe tool that has to be confirmed": {"r", reads, []Scope{ScopeOnce, ScopeSession, ScopeAlways}},
 	} {
@@ -520,6 +520,86 @@ func TestQuestions(t *testing.T) {
 				other.Module = &tool.Module{Digest: "d2", Origin: tool.OriginFile}
 				if d := p2.Decide(c2, other, Facts{}); d.Effect() != Ask {
 					t.Errorf("scope %q: the same tool of another module is decided with %s", s, d.Effect())
+				}
+			}
+		})
+	}
+}
+
+// What the person has written can be answered for this session; what anybody else has
+// is asked each time.
+func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
+	from := func(r Rule, s Source) Rule {
+		r.Source, r.Origin = s, string(s)+":"+r.String()
+		return r
+	}
+	asksOf := func(text string, s Source) Rule { return from(ask(rule(t, text, s)), s) }
+	layer := func(s Source, c Ceiling) Layer { return Layer{Source: s, Ceiling: c} }
+	user := layer(SourceUser, Ceiling{Rules: []Rule{asksOf("w(path=a)", SourceUser), asksOf("w(path=b)", SourceUser)}})
+	confirm := func(s Source) Layer { return layer(s, Ceiling{Confirm: []Line{{From: From{s, "x"}}}}) }
+	a, b, c := call("w", `{"path":"a"}`), call("w", `{"path":"b"}`), call("w", `{"path":"c"}`)
+	for name, test := range map[string]struct {
+		layers  []Layer
+		offered bool
+		then    map[string]Effect // what becomes of a, b and c when that was answered for a
+	}{
+		"a rule of mine, and no other one":                {[]Layer{user}, true, map[string]Effect{"a": Allow, "b": Ask, "c": Allow}},
+		"a rule of the administrator's":                   {[]Layer{layer(SourceAdmin, Ceiling{Rules: []Rule{asksOf("w", SourceAdmin)}})}, false, nil},
+		"a rule of the project":                           {[]Layer{layer(SourceProject, Ceiling{Rules: []Rule{asksOf("w", SourceProject)}})}, false, nil},
+		"a rule of the environment":                       {[]Layer{layer(SourceEnv, Ceiling{Rules: []Rule{asksOf("w", SourceEnv)}})}, false, nil},
+		"one of mine and one of the administrator's":      {[]Layer{user, layer(SourceAdmin, Ceiling{Rules: []Rule{asksOf("w", SourceAdmin)}})}, false, nil},
+		"one of mine and one of the project":              {[]Layer{user, layer(SourceProject, Ceiling{Rules: []Rule{asksOf("w", SourceProject)}})}, false, nil},
+		"one of the project for another call":             {[]Layer{user, layer(SourceProject, Ceiling{Rules: []Rule{asksOf("w(path=c)", SourceProject)}})}, true, map[string]Effect{"a": Allow, "b": Ask, "c": Ask}},
+		"one of mine that denies another call":            {[]Layer{user, layer(SourceUser, Ceiling{Rules: []Rule{from(deny(rule(t, "w(path=c)", SourceUser)), SourceUser)}})}, true, map[string]Effect{"a": Allow, "b": Ask, "c": Deny}},
+		"all is confirmed, as I have said":                {[]Layer{confirm(SourceUser)}, true, map[string]Effect{"a": Allow, "b": Allow, "c": Allow}},
+		"all is confirmed, and a rule of mine asks":       {[]Layer{confirm(SourceUser), user}, true, map[string]Effect{"a": Allow, "b": Ask, "c": Allow}},
+		"all is confirmed, as the administrator has said": {[]Layer{confirm(SourceAdmin), user}, false, nil},
+		"all is confirmed, as the project has said":       {[]Layer{confirm(SourceProject)}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := entry(t, "w", writes)
+			p := New(Options{Layers: test.layers, Project: "/work"})
+			c := map[string]tool.Call{"a": a, "b": b, "c": c}
+			d := p.Decide(c["a"], e, Facts{})
+			for _, s := range []Scope{ScopeProject, ScopeAlways, ScopeBelow, ScopeKeepBelow} {
+				if r, err := d.RuleFor(s); err == nil {
+					t.Errorf("it can be kept, for %s: %s", s, r.InWords())
+				}
+			}
+			r, err := d.RuleFor(ScopeSession)
+			if offered := slices.Contains(d.Question().Scopes, ScopeSession); offered != test.offered || (err == nil) != test.offered {
+				t.Fatalf("it is offered: %v, %v", offered, err)
+			}
+			if !test.offered {
+				if asks := d.Question().Asks; asks == SourceUser {
+					t.Error("it says that a rule of the person's asks")
+				}
+				// Whatever was answered otherwise, it still asks.
+				r = Rule{Effect: Allow, Tool: "w", Source: SourceSession, Over: []string{asksOf("w", SourceAdmin).identity(), asksOf("w", SourceProject).identity(), texts("require_confirmation", []string{"x"})}}
+				p.Add(r)
+				if got := p.Decide(c["a"], e, Facts{}).Effect(); got != Ask {
+					t.Errorf("after an answer it says %s", got)
+				}
+				return
+			}
+			if !strings.Contains(r.InWords(), "also where the rules of yours ask") {
+				t.Errorf("it says of itself %q", r.InWords())
+			}
+			p.Add(r)
+			for name, want := range test.then {
+				if got := p.Decide(c[name], e, Facts{}).Effect(); got != want {
+					t.Errorf("then %s is decided with %s, want %s", name, got, want)
+				}
+			}
+			// One that was kept, or that answers what no rule asks, wins over none.
+			kept := r
+			kept.Source = SourceUser
+			plain := r
+			plain.Over = nil
+			for _, r := range []Rule{kept, plain} {
+				p := New(Options{Layers: test.layers, Rules: []Rule{r}})
+				if got := p.Decide(c["a"], e, Facts{}).Effect(); got != Ask {
+					t.Errorf("%+v says %s", r, got)
 				}
 			}
 		})

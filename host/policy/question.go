@@ -22,6 +22,8 @@ type Question struct {
 	Tool    string
 	Risk    Risk
 	Reason  string
+	Asks    Source // the layer whose rule asks, one that asks each time before the person's own
+	Of      string // which module the tool is of, in words
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Output  string // the end of what it has written; empty: nothing, or it has not run
@@ -105,7 +107,7 @@ func (q *Question) Warn(what string) {
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
-		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.allow(),
+		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Asks: d.asks(), Of: bind(d.entry).words(), Dir: d.call.Cwd, Allow: d.allow(),
 		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.rebound(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
@@ -134,6 +136,16 @@ func (d Decision) Question() Question {
 		q.Rules[scope] = r.InWords()
 	}
 	return q
+}
+
+// asks is the layer whose rule asks.
+func (d Decision) asks() Source {
+	for _, by := range append([]Decider{d.by}, d.also...) {
+		if d.others && !by.Source.own() {
+			return by.Source
+		}
+	}
+	return d.by.Source
 }
 
 // paths are the files that the arguments name, see [PathArgs], and those that look

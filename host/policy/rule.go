@@ -41,6 +41,10 @@ func (s Source) mayAllow() bool {
 	return s == SourceUser || s == SourceFlag || s == SourceSession
 }
 
+// own reports whether the person has written what comes from there, who so can be asked
+// whether it still holds. The environment may be a program's that has started this one.
+func (s Source) own() bool { return s == SourceUser || s == SourceFlag }
+
 // AnyTool is the name that a rule has for every tool. It cannot allow.
 const AnyTool = "*"
 
@@ -82,6 +86,10 @@ type Rule struct {
 	// number, Project the directory of the workspace.
 	Turn    int
 	Project string
+
+	// Over are the rules of the person's own that ask, and that an answer of this
+	// session was given to: it wins over these and no others. Each is its identity.
+	Over []string
 
 	Source Source
 	Origin string // where it is written: FILE:LINE; empty where the source says it
@@ -288,6 +296,9 @@ func (r Rule) InWords() string {
 	}
 	if r.After > 0 {
 		fmt.Fprintf(&b, ", after %d calls in a session", r.After)
+	}
+	if len(r.Over) > 0 {
+		b.WriteString(", also where the rules of yours ask that ask about this one")
 	}
 	switch {
 	case r.Turn > 0:

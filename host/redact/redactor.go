@@ -75,6 +75,12 @@ func (r *Redactor) automaton() *automaton {
 	return r.a.Load()
 }
 
+// Finds reports whether there is a secret in a text.
+func (r *Redactor) Finds(text []byte) bool {
+	a := r.automaton()
+	return a != nil && a.find(text)
+}
+
 // Text returns a text without secrets.
 func (r *Redactor) Text(text string) string {
 	a := r.automaton()

@@ -48,21 +48,24 @@ type Decision struct {
 
 // Intent is the body of call.intended: what is about to run.
 type Intent struct {
-	Tool        string       `json:"tool"`
-	Caller      string       `json:"caller"`
-	Module      string       `json:"module"`
-	Digest      string       `json:"digest"` // sha256 of the module
-	ArgsDigest  string       `json:"args_sha256"`
-	Cwd         string       `json:"cwd"`
-	Mounts      []string     `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
-	Secrets     []string     `json:"secrets,omitempty"` // names of those that it may have placeholders of
-	Exec        bool         `json:"exec"`
-	Tier        *policy.Tier `json:"tier,omitempty"`      // how far its process is confined at least
-	Network     []string     `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
-	Rehearsal   bool         `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
-	TimeoutMS   int64        `json:"timeout_ms"`
-	MemoryBytes uint64       `json:"memory_limit_bytes"`
-	Fuel        uint64       `json:"fuel_limit"`
+	Tool       string   `json:"tool"`
+	Caller     string   `json:"caller"`
+	Module     string   `json:"module"`
+	Digest     string   `json:"digest"` // sha256 of the module
+	ArgsDigest string   `json:"args_sha256"`
+	Cwd        string   `json:"cwd"`
+	Mounts     []string `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
+	Secrets    []string `json:"secrets,omitempty"` // names of those that it may have placeholders of
+	Exec       bool     `json:"exec"`
+	// Changes is what becomes of what its process changes in files; empty where it
+	// starts none. Only of staged ones is there an event call.changes.
+	Changes     policy.Changes `json:"changes,omitempty"`
+	Tier        *policy.Tier   `json:"tier,omitempty"`      // how far its process is confined at least
+	Network     []string       `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
+	Rehearsal   bool           `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
+	TimeoutMS   int64          `json:"timeout_ms"`
+	MemoryBytes uint64         `json:"memory_limit_bytes"`
+	Fuel        uint64         `json:"fuel_limit"`
 }
 
 // Changes is the body of call.changes: what a call is about to change.
@@ -81,7 +84,28 @@ type Change struct {
 	Kind   tool.ChangeKind `json:"kind"`
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
+	// Diff shows the change of a text, in unified format: at most 64 KiB, the last
+	// line says if there is more. Empty for what is no text or looks like a secret,
+	// and where the call changes many files. Added and Removed count its lines, all
+	// of them.
+	Diff    string `json:"diff,omitempty"`
+	Added   int    `json:"added,omitempty"`
+	Removed int    `json:"removed,omitempty"`
+	// NoImage says why the store has no image of the content before, by which the
+	// change could be undone, where there was one.
+	NoImage NoImage `json:"no_image,omitempty"`
 }
+
+// NoImage is why a content is not kept.
+type NoImage string
+
+// The reasons.
+const (
+	NoImageSecret     NoImage = "secret"     // the file looks like a secret, or holds a known one
+	NoImageLarge      NoImage = "large"      // it has more than MaxImageBytes
+	NoImageMany       NoImage = "many"       // what the call changes has more than MaxImagesBytes, or is too much to be read
+	NoImageUnreadable NoImage = "unreadable" // nobody may read it
+)
 
 // Version is a file before or after a change.
 type Version struct {
@@ -124,6 +148,16 @@ type TurnEnded struct {
 	Denied     int       `json:"denied_calls"`
 	Usage      llm.Usage `json:"usage"`
 	DurationMS int64     `json:"duration_ms"`
+	// Context is how full the context of the model was at the end; nil if that is not known.
+	Context *ContextUse `json:"context,omitempty"`
+	// Cost is in US dollars; nil if the prices are not known.
+	Cost *float64 `json:"cost,omitempty"`
+}
+
+// ContextUse is how many tokens of its context a model has used.
+type ContextUse struct {
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
 }
 
 // Delta is the body of delta, which is not stored.
@@ -133,7 +167,10 @@ type Delta struct {
 
 // Restart is the body of delta.restart, which is not stored.
 type Restart struct {
-	Error string `json:"error"`
+	Error    string `json:"error"`
+	WaitMS   int64  `json:"wait_ms,omitempty"`  // before the request is sent again
+	Attempt  int    `json:"attempt,omitempty"`  // that comes after the wait, from 2
+	Attempts int    `json:"attempts,omitempty"` // there are at most
 }
 
 // CallState is the body of call.state, which is not stored.

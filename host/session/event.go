@@ -80,7 +80,16 @@ type Draft struct {
 	Step    int
 	Call    string
 	Body    json.RawMessage
+	// Images are contents of files of which the body has the SHA-256. They are no
+	// part of the event: the store keeps them while it has room, see [Store.Image].
+	Images [][]byte
 }
+
+// What the images of a draft may have, in bytes.
+const (
+	MaxImageBytes  = 16 << 20 // each
+	MaxImagesBytes = 64 << 20 // together
+)
 
 // NewDraft is a draft whose body is of the Go type that belongs to the event's type.
 // The session is filled in by the log.

@@ -18,6 +18,9 @@ var (
 	ErrNoSession = errors.New("no such session")
 	// ErrAmbiguous is returned for the beginning of an id that several sessions share.
 	ErrAmbiguous = errors.New("several sessions begin so")
+	// ErrNoImage is returned for a content that was not given to the store, was
+	// deleted, or has made room for newer ones.
+	ErrNoImage = errors.New("the content is not kept")
 	// ErrNewer is returned by a store that a newer version of the program has written.
 	ErrNewer = errors.New("the store was written by a newer version of stockade")
 )
@@ -65,7 +68,11 @@ type Store interface {
 	Resolve(ctx context.Context, prefix string) (string, error)
 	// OpenCalls lists the calls without a result.
 	OpenCalls(ctx context.Context) ([]OpenCall, error)
-	// DeleteBodies removes the bodies and salts of a session for good. The
+	// Image returns the content with that SHA-256 which came with an event of the
+	// session. The oldest images of all sessions make room for new ones. ErrNoImage;
+	// any other error says that what is kept cannot be used.
+	Image(ctx context.Context, session string, sum [32]byte) ([]byte, error)
+	// DeleteBodies removes the bodies, salts and images of a session for good. The
 	// headers stay, and the chain still verifies.
 	DeleteBodies(ctx context.Context, session string) error
 	Close() error

@@ -13,7 +13,7 @@ import (
 type Dirs struct {
 	Config string // agent.toml, remembered answers
 	Data   string // sessions, secrets
-	State  string // stages, trusted project files, the key of the secrets
+	State  string // stages, trusted project files, the key of the secrets, what was typed
 	Cache  string // compiled code
 
 	places []place // where each of them comes from
@@ -148,7 +148,7 @@ func (d Dirs) masked() []string {
 	return []string{
 		d.Config, d.Data, d.State, d.Cache,
 		d.AgentTOML(), d.policyTOML(), d.AnswersFile(), d.trustFile(), d.Sessions(), d.Sessions() + "-wal", d.Sessions() + "-shm",
-		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(),
+		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(), d.History(),
 	}
 }
 
@@ -182,6 +182,9 @@ func (d Dirs) SecretsKey() string { return filepath.Join(d.State, "secrets.key")
 
 // KeyringNames lists the secrets in the keyring of the system.
 func (d Dirs) KeyringNames() string { return filepath.Join(d.Data, "keyring.json") }
+
+// History is the file of the prompts that were typed.
+func (d Dirs) History() string { return filepath.Join(d.State, "history") }
 
 // Stages is the folder of what waits for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }

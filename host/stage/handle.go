@@ -73,7 +73,7 @@ func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
 		return nil, nil, err
 	}
 	defer done()
-	if h.node.upper != nil {
+	if h.node.upper != nil || h.node.chmod {
 		// It may have a mode with which nothing in it can be removed.
 		if err := markOf(h.info, false).chmod(spot{&handle{root: up}, h.up.name}, ownRights); err != nil {
 			return nil, nil, err

@@ -117,7 +117,7 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 		return nil
 	}
 	mode := n.mode.Perm()
-	if n.upper != nil {
+	if n.upper != nil || n.chmod {
 		mode = ownRights // its own when it is full, whatever the umask is
 	}
 	if err := at.dir.root.Mkdir(at.name, mode); err != nil {
@@ -147,11 +147,11 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 			return err
 		}
 	}
-	if err := h.sync(); err != nil || n.upper == nil {
+	if err := h.sync(); err != nil || n.upper == nil && !n.chmod {
 		return err
 	}
 	mode = n.mode.Perm()
-	if n.upper.access && n.parent.origin != nil {
+	if n.upper != nil && n.upper.access && n.parent.origin != nil {
 		mode |= ownRights // until it is in its place
 	}
 	return h.with(func(dir *os.File) error { return beneath.Chmod(dir, mode) })

@@ -201,3 +201,43 @@ func BenchmarkCatalog(b *testing.B) {
 		})
 	}
 }
+
+func TestForeignNamesGetAHintToOurs(t *testing.T) {
+	files, shell := &Module{Name: "files", Origin: OriginBuiltin}, &Module{Name: "shell", Origin: OriginBuiltin}
+	all, err := NewCatalog(map[*Module]Manifest{files: named("ls", "glob", "grep", "file_read", "file_write", "file_edit"), shell: named("bash")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := NewCatalog(map[*Module]Manifest{files: named("file_read"), {Name: "other", Origin: OriginAdded}: named("bash")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ what, name, all, few string }{
+		{"of a system that we know", "replace_lines", "use file_edit with path", ""},
+		{"of an API", "str_replace_based_edit_tool", "use file_read to view", ""},
+		{"of a command", "run_shell_command", "use bash with command", ""},
+		{"of a small letter here", "Read", "use file_read with path", "use file_read with path"},
+		{"of ours in other letters", "Bash", "use bash", ""},
+		{"with a namespace", "functions.exec_command", "use bash with command", ""},
+		{"with a server before it", "developer__text-editor", "use file_read to view", ""},
+		{"an alias with a namespace", "default_api.read_file", "use file_read", "use file_read"},
+		{"of what needs no tool", "TodoWrite", "write it in your answer", "write it in your answer"},
+		{"of what is not known", "launch_missiles", "", ""},
+		{"of nothing", "", "", ""},
+		{"without an end", strings.Repeat("read", 1000), "", ""},
+	} {
+		for catalog, want := range map[*Catalog]string{all: c.all, few: c.few} {
+			if got := catalog.Foreign(c.name); !strings.HasPrefix(got, want) || want == "" && got != "" {
+				t.Errorf("%s: of %d tools: got %q, want %q", c.what, len(catalog.names), got, want)
+			}
+		}
+	}
+	for name, s := range foreign {
+		if _, ok := all.Find(name); ok {
+			t.Errorf("%s is found anyway", name)
+		}
+		if all.Foreign(name) != s.how {
+			t.Errorf("%s is not answered by its row", name)
+		}
+	}
+}

@@ -121,7 +121,11 @@ func unknown(n *node, name string, at *spot) *fault {
 		if len(names) > most {
 			list += ", ..."
 		}
-		return fmt.Sprintf("unknown %s%s; the arguments are: %.2000s", where, nearest.Hint(name, names), list)
+		hint := nearest.Hint(name, names)
+		if own := ownArg(name, names); own != "" {
+			hint = fmt.Sprintf(" (it is called %q here)", own)
+		}
+		return fmt.Sprintf("unknown %s%s; the arguments are: %.2000s", where, hint, list)
 	}}
 }
 

@@ -88,6 +88,8 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"a missing argument":              {`{}`, `argument "path" is missing; it wants a string`},
 		"a mistyped name":                 {`{"pathh":"a"}`, `unknown argument "pathh" (did you mean "path"?); the arguments are: edits, hidden, id, level, limit, maybe, path, ratio, sort_by, word`},
+		"a name of another system":        {`{"file_path":"a"}`, `unknown argument "file_path" (it is called "path" here); the arguments are: edits, hidden, id, level, limit, maybe, path, ratio, sort_by, word`},
+		"a foreign name of no argument":   {`{"old_str":"a"}`, `unknown argument "old_str"; the arguments are: edits, hidden, id, level, limit, maybe, path, ratio, sort_by, word`},
 		"a string for an integer":         {`{"path":"a","limit":"ten"}`, `argument "limit" is the string "ten"; it wants an integer`},
 		"a fraction for an integer":       {`{"path":"a","limit":1.5}`, `argument "limit" is the number 1.5; it wants an integer`},
 		"a number for a string":           {`{"path":7}`, `argument "path" is the number 7; it wants a string`},

@@ -64,6 +64,35 @@ func Number() Kind {
 	}}
 }
 
+// Amount is a float64 from 0 to max. A whole number is one, too. Unit can be empty.
+func Amount(max float64, unit string) Kind {
+	most := strconv.FormatFloat(max, 'f', -1, 64)
+	what, accepted := "number, 0 to "+most, "a number from 0 to "+most
+	if unit != "" {
+		what, accepted = what+" "+unit, accepted+" ("+unit+")"
+	}
+	value := func(v any) (any, error) {
+		if n, ok := v.(int64); ok {
+			v = float64(n)
+		}
+		n, ok := v.(float64)
+		switch {
+		case !ok:
+			return nil, wrongType(v, accepted)
+		case !(n >= 0 && n <= max): // nor is it no number
+			return nil, fmt.Errorf("%v is out of range; write %s", n, accepted)
+		}
+		return n, nil
+	}
+	return Kind{what, value, func(s string) (any, error) {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%.40q is not %s", s, accepted)
+		}
+		return value(n)
+	}}
+}
+
 // Instant is a [time.Time] of this era, in whole seconds of UTC, for files only: one
 // that says how far it is from UTC, so that it is the same everywhere. It is never
 // the zero time.

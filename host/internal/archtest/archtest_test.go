@@ -47,6 +47,7 @@ var table = map[string][]string{
 	"host/redact":           {"host/shellword"},
 	"host/secret":           {"host/internal/private", "host/effect", "host/redact", "host/tool"},
 	"host/beneath":          {},
+	"host/instructions":     {"host/beneath", "host/visible"},
 	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
 	"host/visible":         {},
@@ -108,9 +109,10 @@ var table = map[string][]string{
 
 	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
+	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
-		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool"},
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
+		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/policy/network", "host/shellword", "host/tool"},
@@ -149,8 +151,12 @@ var behind = map[string]string{
 	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential host/internal/hosttest", // the last for tests
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/bubbles/v2":                            "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/glamour/v2":                            "cmd/stockade/internal/markdown",
+	"github.com/yuin/goldmark":                         "cmd/stockade/internal/markdown",
+	"github.com/alecthomas/chroma/v2":                  "cmd/stockade/internal/markdown",
+	// Its inputs link what searches PATH for programs of the clipboard, and starts them.
+	"charm.land/bubbles/v2": "nowhere",
+	// It loses text and decodes characters that do not show.
+	"charm.land/glamour/v2": "nowhere",
 }
 
 type pkg struct {

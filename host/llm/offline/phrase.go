@@ -411,7 +411,7 @@ func (p *reader) read() []action {
 	if !ok {
 		return nil
 	}
-	return []action{{"file_read", pathArgs{path}}}
+	return []action{{"file_read", pathArgs{strings.TrimPrefix(path, "@")}}} // as chats name a file
 }
 
 // findFiles reads "[all] files [named] GLOB [in DIR]".

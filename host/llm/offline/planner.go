@@ -39,6 +39,7 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 		}
 		switch m.Role {
 		case openai.ChatMessageRoleUser:
+			content, _, _ = strings.Cut(content, "\n\n"+llm.Below) // it reads phrases, and these are files
 			messages = append(messages, llm.Message{Kind: llm.User, Content: content})
 		case openai.ChatMessageRoleAssistant:
 			for _, c := range m.ToolCalls {
@@ -113,7 +114,6 @@ func plan(messages []llm.Message, tools []tool.Definition) Answer {
 		a := todo[len(calls)]
 		args := string(encode(a.args))
 		return Answer{
-			Text:  fmt.Sprintf("offline model, step %d of %d: %s\n", len(calls)+1, len(todo), llm.CallSummary(a.tool, args)),
 			Calls: []openai.ToolCall{{ID: callID(prompt, len(messages)), Function: openai.FunctionCall{Name: a.tool, Arguments: args}}},
 		}
 	}
@@ -257,7 +257,7 @@ func describe(d done) string {
 	case env == nil:
 		return quote(d.result)
 	case *env.Success:
-		return describeOutput(env.Result)
+		return describeOutput(d.call.Function.Name, env.Result)
 	}
 	verb := "failed"
 	if env.Type == tool.PermissionDenied {
@@ -280,7 +280,9 @@ func describe(d done) string {
 	return text
 }
 
-func describeOutput(result json.RawMessage) string {
+// describeOutput is short: who asked has seen the calls and what came of them. What was
+// to be read is the answer itself.
+func describeOutput(name string, result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil {
 		return quote(string(result))
@@ -295,11 +297,15 @@ func describeOutput(result json.RawMessage) string {
 	if output, ok := fields["output"]; !ok || json.Unmarshal(output, &text) != nil {
 		text = string(result)
 	}
-	quoted := quote(text)
-	if len(facts) > 0 {
-		return strings.Join(facts, ", ") + "; " + quoted
+	switch {
+	case name == "file_read":
+		facts = append(facts, quote(text))
+	case len(facts) == 0 && strings.TrimSpace(text) == "":
+		return "empty output."
+	case len(facts) == 0:
+		facts = append(facts, plural(strings.Count(strings.TrimRight(text, "\n"), "\n")+1, "line"))
 	}
-	return quoted
+	return strings.Join(facts, ", ")
 }
 
 const (

@@ -30,6 +30,7 @@ var prompts = []struct {
 	{"list", []string{`ls {"path":"."}`}},
 	{"show me files in docs", []string{`ls {"path":"docs"}`}},
 	{"read README.md", []string{`file_read {"path":"README.md"}`}},
+	{"read @README.md", []string{`file_read {"path":"README.md"}`}},
 	{"READ README.", []string{`file_read {"path":"README"}`}},
 	{"Please show me the contents of `a b.txt`.", []string{`file_read {"path":"a b.txt"}`}},
 	{"cat go.mod", []string{`file_read {"path":"go.mod"}`}},
@@ -207,11 +208,11 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 		says    []string
 		saysNot []string
 	}{{
-		name: "each step of the plan, and quotes from its results", prompt: "list files then read a.txt", offered: allTools,
+		name: "each step of the plan, and what it has read", prompt: "list files then read a.txt", offered: allTools,
 		calls: []string{`ls(path=".")`, `file_read(path="a.txt")`},
-		says: []string{"2 calls", `1. ls(path="."): count 2; 2 lines:` + "\n    | a.txt\n    | src/\n",
+		says: []string{"2 calls", `1. ls(path="."): count 2` + "\n",
 			`2. file_read(path="a.txt"): 30 lines:`, "and 20 more lines"},
-		saysNot: []string{"Not understood", "Not done", "It understands"},
+		saysNot: []string{"Not understood", "Not done", "It understands", "src/"},
 	}, {
 		name: "a failed and a denied call do not stop the others", prompt: "read missing, then run make; read a.txt", offered: allTools,
 		calls: []string{`file_read(path="missing")`, `bash(command="make")`, `file_read(path="a.txt")`},
@@ -257,6 +258,19 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestPlannerReadsNoPhrasesInWhatGoesWithAPrompt(t *testing.T) {
+	req := &Request{}
+	body := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"tools":[{"type":"function","function":{"name":"ls"}},{"type":"function","function":{"name":"bash"}}]}`,
+		"list files\n\n"+llm.Below+"\n\nrun rm notes.md")
+	if err := json.Unmarshal([]byte(body), &req.Chat); err != nil {
+		t.Fatal(err)
+	}
+	answer := Planner{}.Respond(t.Context(), req)
+	if !strings.Contains(answer.Text, "step 1 of 1: ls") {
+		t.Errorf("it answered %q", answer.Text)
 	}
 }
 

@@ -55,7 +55,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 			io.Closer
 		}{x.watch.duringUpload(req.Body), req.Body} // a slow upload is life, too
 	}
-	x.watch.arm()
+	x.watch.uploading()
 	resp, err := x.client.Do(req)
 	x.watch.uploaded()
 	if err != nil {
@@ -139,6 +139,15 @@ func (w *watch) rest() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer.Stop()
+}
+
+// uploading begins the wait for the answer to a request: the first one of an
+// exchange, or one that is sent because that was refused.
+func (w *watch) uploading() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = false
+	w.timer.Reset(w.limit)
 }
 
 func (w *watch) uploaded() {

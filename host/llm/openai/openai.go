@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sashabaranov/go-openai"
@@ -71,6 +72,7 @@ func (o Options) GoString() string { return o.String() }
 type Model struct {
 	opts Options // fixed at creation
 	fault
+	noUsage atomic.Bool // the server refuses to be asked for usage
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that
@@ -124,7 +126,7 @@ func (m *Model) stream(ctx context.Context, wire openai.ChatCompletionRequest, y
 	config := openai.DefaultConfig(m.opts.APIKey)
 	config.BaseURL = m.opts.BaseURL
 	config.HTTPClient = exchange
-	stream, err := create(exchange.ctx, openai.NewClientWithConfig(config), wire)
+	stream, err := m.create(exchange.ctx, openai.NewClientWithConfig(config), wire)
 	if err != nil {
 		return exchange.explain(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -17,9 +18,31 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// create sends the request. go-openai refuses some models with tools unless
+// create sends the request. Usage is asked for until a server refuses the
+// request because of that, as some do that know no such option.
+func (m *Model) create(ctx context.Context, client *openai.Client, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
+	if m.noUsage.Load() {
+		wire.StreamOptions = nil
+	}
+	stream, err := createPlain(ctx, client, wire)
+	if wire.StreamOptions == nil || !refusesUsage(err) {
+		return stream, err
+	}
+	m.noUsage.Store(true)
+	wire.StreamOptions = nil
+	return createPlain(ctx, client, wire)
+}
+
+// refusesUsage tells an error that names what asks for usage.
+func refusesUsage(err error) bool {
+	failure, ok := errors.AsType[*llm.ProviderError](err)
+	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&
+		(strings.Contains(failure.Message, "stream_options") || strings.Contains(failure.Message, "include_usage"))
+}
+
+// createPlain sends it as it is. go-openai refuses some models with tools unless
 // their reasoning is off; for those it is switched off.
-func create(ctx context.Context, client *openai.Client, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
+func createPlain(ctx context.Context, client *openai.Client, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
 	stream, err := client.CreateChatCompletionStream(ctx, wire)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) {
 		wire.ReasoningEffort = openai.ReasoningEffortNone

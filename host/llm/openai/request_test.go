@@ -278,3 +278,42 @@ func sse(body string) *http.Response {
 		Body: io.NopCloser(strings.NewReader(body)),
 	}
 }
+
+// A server that knows no stream_options is asked without them, from then on.
+func TestUsageIsAskedForUntilThatIsRefused(t *testing.T) {
+	tests := []struct {
+		name, refusal string
+		status        int
+		sent          int // requests, of two answers
+	}{
+		{"a server that takes it", "", 200, 2},
+		{"an unknown argument", `{"error":{"message":"Unrecognized request argument supplied: stream_options"}}`, 400, 3},
+		{"an extra field", `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`, 422, 3},
+		{"something else that is wrong", `{"error":{"message":"no such tool"}}`, 400, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var asked []bool
+			model := New(Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				body, err := io.ReadAll(req.Body)
+				if err != nil {
+					return nil, err
+				}
+				asks := strings.Contains(string(body), `"stream_options":{"include_usage":true}`)
+				if asked = append(asked, asks); asks && tt.status != 200 {
+					return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tt.refusal))}, nil
+				}
+				return sse(stream(textChunk, stopChunk)), nil
+			})}})
+			for range 2 {
+				reply, err := llmtest.Collect(t.Context(), t, model, llmtest.Request())
+				if works := tt.sent == 3 || tt.status == 200; works != (err == nil) || works && reply.Text != "hello" {
+					t.Errorf("got %+v, %v", reply, err)
+				}
+			}
+			if len(asked) != tt.sent || !asked[0] || tt.sent == 3 && (asked[1] || asked[2]) {
+				t.Errorf("asked for usage: %v", asked)
+			}
+		})
+	}
+}

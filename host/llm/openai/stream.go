@@ -269,8 +269,9 @@ func number(raw json.RawMessage) (int, bool) {
 	return n, err == nil
 }
 
-// count is a number of tokens.
+// count is a number of tokens. No answer has more than a thousand million of them,
+// whatever the server says: sums of a session must not overflow.
 func count(raw json.RawMessage) int {
 	n, _ := number(raw)
-	return max(n, 0)
+	return min(max(n, 0), 1_000_000_000)
 }

@@ -11,7 +11,10 @@
 package sessiontest
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) session.Store) {
 		{"append takes any text", appendAnyText},
 		{"append takes a large body", appendLarge},
 		{"a missing body is not a deleted one", appendWithoutBody},
+		{"images are kept for each session, until its bodies go", images},
 		{"many goroutines append", appendConcurrently},
 		{"sessions are apart though interleaved", interleaved},
 		{"the end of a read is the end when it began", readsEnd},
@@ -242,6 +246,55 @@ func appendWithoutBody(t *testing.T, store session.Store) {
 	if report := Verify(t, store, 2); report.Deleted != 0 {
 		t.Errorf("%d events count as deleted", report.Deleted)
 	}
+}
+
+func images(t *testing.T, store session.Store) {
+	ctx := t.Context()
+	random := make([]byte, session.MaxImageBytes)
+	rand.Read(random)
+	contents := map[string][]byte{
+		"nothing": {}, "a text": []byte(strings.Repeat("a line\n", 1000)), "what gets no shorter": random, "one byte": {0},
+	}
+	with := func(id string, images ...[]byte) session.Draft {
+		d := Drafts(id, 1)[0]
+		d.Images = images
+		return d
+	}
+	for name, content := range contents {
+		sum := sha256.Sum256(content)
+		if _, err := store.Image(ctx, "a", sum); !errors.Is(err, session.ErrNoImage) {
+			t.Errorf("%s, before: %v", name, err)
+		}
+		Append(t, store, with("a", content, content), with("b", content))
+		Append(t, store, with("a", content))
+		if got, err := store.Image(ctx, "a", sum); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if _, err := store.Image(ctx, "c", sum); !errors.Is(err, session.ErrNoImage) {
+			t.Errorf("%s, of another session: %v", name, err)
+		}
+	}
+	for name, images := range map[string][][]byte{
+		"one too large":         {make([]byte, session.MaxImageBytes+1)},
+		"too large all of them": {random, random, random, random, {1}},
+	} {
+		if _, err := store.Append(ctx, with("a", images...)); err == nil {
+			t.Errorf("%s: they are kept", name)
+		}
+	}
+	if err := store.DeleteBodies(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range contents {
+		sum := sha256.Sum256(content)
+		if _, err := store.Image(ctx, "a", sum); !errors.Is(err, session.ErrNoImage) {
+			t.Errorf("%s, deleted: %v", name, err)
+		}
+		if got, err := store.Image(ctx, "b", sum); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s, of the other session: %v", name, err)
+		}
+	}
+	Verify(t, store, 3*len(contents))
 }
 
 func appendConcurrently(t *testing.T, store session.Store) {

@@ -1,10 +1,12 @@
 // Package sqlite keeps sessions in one SQLite file: the [session.Store] that
 // survives crashes.
 //
-// The file holds two tables. The events table has the headers, which the chain
+// The file holds three tables. The events table has the headers, which the chain
 // covers and which are never changed; the bodies table has the bodies and
-// their salts, of which [Store.DeleteBodies] removes rows. The schema is in the
-// folder migrations.
+// their salts, of which [Store.DeleteBodies] removes rows. The images table has
+// contents of files that events speak of, compressed, by their SHA-256: those of a
+// session go with its bodies, and the oldest of all when they are more than 256 MiB.
+// The schema is in the folder migrations.
 //
 // # Writing
 //

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"time"
 
@@ -26,7 +27,7 @@ const applicationID = 0x53746b64
 var migrations embed.FS
 
 // schemaVersion is the number of the last file in migrations.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Open opens the store in the file at path and creates the file, and the
 // folders above it, where they are missing.
@@ -58,6 +59,9 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		readers: sql.OpenDB(newConnector(path, toRead, busyTimeout)), // connects when it is first used
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
+
+		imagesLimit: imagesBudget,
+		imageBytes:  rand.N(int64(imagesBudget / 32)), // so that of many short processes one looks
 	}
 	// Readers come and go, and a page needs its connection for an instant.
 	s.readers.SetMaxIdleConns(2)

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -135,7 +136,7 @@ func TestOpenRefuses(t *testing.T) {
 			db := rawDB(t, path)
 			execRaw(t, db, "PRAGMA user_version = 99")
 			must(t, db.Close())
-		}, "it has version 99 and this program knows 1: the store was written by a newer version"},
+		}, "it has version 99 and this program knows 2: the store was written by a newer version"},
 		{"a database of another program", func(t *testing.T, path string) {
 			foreign(t, path, "CREATE TABLE events (seq INTEGER PRIMARY KEY)")
 		}, "it is a database of another program"},
@@ -188,7 +189,7 @@ func TestOpenTakesAnEmptyFile(t *testing.T) {
 func TestStoreBecomesNewerWhileOpen(t *testing.T) {
 	store := newStore(t)
 	sessiontest.Append(t, store, sessiontest.Drafts("a", 1)...)
-	execRaw(t, rawDB(t, store.path), "PRAGMA user_version = 2")
+	execRaw(t, rawDB(t, store.path), fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
 	if _, err := store.Append(t.Context(), sessiontest.Drafts("a", 1)...); !errors.Is(err, session.ErrNewer) {
 		t.Errorf("got %v, want ErrNewer", err)
 	}

@@ -337,7 +337,7 @@ func TestRefusedRequestLeavesItsNeighboursAlone(t *testing.T) {
 		{drafts: append(sessiontest.Drafts("a", 1), sessiontest.Drafts("b", 1)...)},
 	}
 	for _, r := range group {
-		r.done = make(chan struct{})
+		r.done, r.images = make(chan struct{}), make([][]packed, len(r.drafts))
 	}
 	// One group, whatever the scheduler does: the queue is filled at once.
 	store.mu.Lock()
@@ -474,7 +474,8 @@ func TestDeletedBodiesLeaveNoTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sessiontest.Append(t, store, session.Draft{Session: id, Type: session.TypeMessage, Body: body})
+		image := fmt.Append(nil, secret(i%2), i) // too short to be compressed
+		sessiontest.Append(t, store, session.Draft{Session: id, Type: session.TypeMessage, Body: body, Images: [][]byte{image}})
 	}
 	if err := store.DeleteBodies(t.Context(), "forget"); err != nil {
 		t.Fatal(err)

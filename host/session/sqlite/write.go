@@ -38,12 +38,16 @@ type Store struct {
 	now     func() time.Time // need not run forwards
 	busy    time.Duration
 	readers *sql.DB
-	writers *sql.DB // makes conn
-	wake    chan struct{}
-	ended   chan struct{} // closed when the writer has ended
+
+	imagesLimit int64   // bytes
+	writers     *sql.DB // makes conn
+	wake        chan struct{}
+	ended       chan struct{} // closed when the writer has ended
 
 	// The writer's alone.
 	conn *sql.Conn // nil after a failure; the next request connects again
+	// imageBytes is how much was added to the images since they were last counted.
+	imageBytes int64
 
 	mu     sync.Mutex
 	queue  []*request // not yet taken by the writer
@@ -55,8 +59,9 @@ var _ session.Store = (*Store)(nil)
 // request is one call that waits for the writer.
 type request struct {
 	drafts []session.Draft
-	bytes  int    // of the bodies
-	forget string // the session to delete the bodies of, when there are no drafts
+	images [][]packed // of each draft
+	bytes  int        // of the bodies, and of the images as they are stored
+	forget string     // the session to delete the bodies of, when there are no drafts
 
 	// Written by the writer before it closes done.
 	events []session.Event
@@ -66,7 +71,8 @@ type request struct {
 
 // Append seals the drafts in order, all or none, and returns when they are
 // durable. It refuses drafts without a session or type, of a type that is never
-// stored, with a body that is not JSON or is larger than 64 MiB. When
+// stored, with a body that is not JSON or is larger than 64 MiB, or with images that
+// are larger than [session.MaxImageBytes] and [session.MaxImagesBytes] say. When
 // ctx ends while the drafts wait for their turn, they are not written; when
 // they are being written, Append waits for the outcome and returns that. The
 // events share the drafts' bodies.
@@ -76,7 +82,9 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 		if err := check(d); err != nil {
 			return nil, fmt.Errorf("append event %d of %d: %w", i+1, len(drafts), err)
 		}
-		r.bytes += len(d.Body)
+		images, bytes := pack(d.Images)
+		r.images = append(r.images, images)
+		r.bytes += len(d.Body) + bytes
 	}
 	if err := s.submit(ctx, r); err != nil {
 		return nil, fmt.Errorf("append to session store: %w", err)
@@ -84,7 +92,7 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 	return r.events, nil
 }
 
-// DeleteBodies removes the bodies and salts of a session, also from the free
+// DeleteBodies removes the bodies, salts and images of a session, also from the free
 // space of the file and from the write-ahead log. An unknown session is
 // [session.ErrNoSession]. When another process reads for so long that the log
 // cannot be emptied, the error says so; deleting again then finishes the work.
@@ -138,6 +146,12 @@ func check(d session.Draft) error {
 	}
 	if len(d.Body) > 0 && !json.Valid(d.Body) {
 		return errors.New("body is not JSON")
+	}
+	images := 0
+	for _, content := range d.Images {
+		if images += len(content); len(content) > session.MaxImageBytes || images > session.MaxImagesBytes {
+			return fmt.Errorf("images are too large, the limits are %d bytes for each and %d for all", session.MaxImageBytes, session.MaxImagesBytes)
+		}
 	}
 	return nil
 }
@@ -309,7 +323,7 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 		if r.forget != "" {
 			next, r.err = head, s.forget(ctx, r.forget)
 		} else {
-			next, r.events, r.err = s.place(ctx, head, r.drafts)
+			next, r.events, r.err = s.place(ctx, head, r)
 		}
 		if r.err != nil {
 			// Fails when SQLite has given up the whole transaction.
@@ -322,6 +336,9 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 		if err := s.exec(ctx, "RELEASE request"); err != nil {
 			return err
 		}
+	}
+	if err := s.makeRoom(ctx); err != nil {
+		return fmt.Errorf("make room for images: %w", err)
 	}
 	return patiently(ctx, s.busy, func() error { return s.exec(ctx, "COMMIT") })
 }
@@ -342,10 +359,10 @@ func (s *Store) end(ctx context.Context, where string, args ...any) (seq uint64,
 
 // place writes the events of one request behind head and returns the new
 // one. The old one stays as it was, for when the request is rolled back.
-func (s *Store) place(ctx context.Context, head heads, drafts []session.Draft) (heads, []session.Event, error) {
+func (s *Store) place(ctx context.Context, head heads, r *request) (heads, []session.Event, error) {
 	next := heads{head.seq, head.hash, maps.Clone(head.session)}
-	events := make([]session.Event, 0, len(drafts))
-	for _, d := range drafts {
+	events := make([]session.Event, 0, len(r.drafts))
+	for i, d := range r.drafts {
 		before, known := next.session[d.Session]
 		if !known {
 			var err error
@@ -355,7 +372,11 @@ func (s *Store) place(ctx context.Context, head heads, drafts []session.Draft) (
 		}
 		// Without the reading of the monotonic clock, which is not stored.
 		e := session.Seal(d, next.seq+1, s.now().Round(0), next.hash, before)
-		if err := s.insert(ctx, e); err != nil {
+		err := s.insert(ctx, e)
+		if err == nil {
+			err = s.keep(ctx, e, r.images[i])
+		}
+		if err != nil {
 			return head, nil, err
 		}
 		events = append(events, e)
@@ -379,7 +400,7 @@ func (s *Store) insert(ctx context.Context, e session.Event) error {
 	return err
 }
 
-// forget deletes the bodies of a session inside the open transaction.
+// forget deletes the bodies and images of a session inside the open transaction.
 func (s *Store) forget(ctx context.Context, id string) error {
 	var known bool
 	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM events WHERE session = ?)", id).Scan(&known)
@@ -390,6 +411,9 @@ func (s *Store) forget(ctx context.Context, id string) error {
 		return session.ErrNoSession
 	}
 	_, err = s.conn.ExecContext(ctx, "DELETE FROM bodies WHERE seq IN (SELECT seq FROM events WHERE session = ?)", id)
+	if err == nil {
+		_, err = s.conn.ExecContext(ctx, "DELETE FROM images WHERE session = ?", id)
+	}
 	return err
 }
 

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,22 +10,21 @@ import (
 
 // What stands before each row that is not a title of ours: a bar before a line
 // that others have written, dots where a line that is too long for a row goes
-// on, and a tilde before what we say of rows that are not shown. No text can
-// begin a row, so none can look like another's.
+// on, a tilde before what we say of rows that are not shown, and a mark before what we
+// warn of. No text can begin a row, so none can look like another's.
 const (
 	bar    = "    | "
 	goesOn = "    : "
 	note   = "    ~ "
+	alarm  = "    ! "
 )
 
-// Of one text, more rows than foldRows are folded, and keepRows stay at each
-// end. What is only said beside something else is folded sooner.
-var (
-	foldRows = fold{24, 9}
-	sideRows = fold{8, 3}
+// Of one text, more rows than these are folded. What is only said beside something
+// else is folded sooner.
+const (
+	foldRows = 24
+	sideRows = 4
 )
-
-type fold struct{ most, keep int }
 
 // repeated is how many copies of a line after it are counted instead of shown:
 // a payload behind thousands of empty lines stands in sight.
@@ -41,7 +39,7 @@ var (
 var marked = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
 
 // row is one row of a text, without what stands before it.
-type row struct{ before, text string }
+type row struct{ before, text, style string }
 
 // gutter breaks lines into rows behind bars. Runs of blanks and of equal lines
 // are counted instead of shown. A line end within a line shows as one.
@@ -52,7 +50,7 @@ func gutter(lines []string, width int) []row {
 		for end < len(lines) && lines[end] == lines[i] {
 			end++
 		}
-		one := rowsOf(lines[i], width)
+		one := rowsOf("", lines[i], "", width)
 		if more := end - i - 1; more >= repeated {
 			rows = append(append(rows, one...), notes(width, "the line above %d times more", more)...)
 		} else {
@@ -65,21 +63,50 @@ func gutter(lines []string, width int) []row {
 	return rows
 }
 
-// rowsOf is one line in rows.
-func rowsOf(line string, width int) []row {
-	line = ours.ReplaceAllString(line, "<U+003C>$1")
-	counted := func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) }
-	line = blanks.ReplaceAllStringFunc(line, counted)
-	if text := strings.TrimRight(line, " "); text != "" && text != line {
-		line = text + counted(line[len(text):])
+// rowsOf is one line in rows, the first of which begins with a few words of ours. What
+// it is indented by shows as blanks where the line still begins in the first half of
+// the row.
+func rowsOf(words, line, style string, width int) []row {
+	text := strings.TrimLeft(line, " ")
+	indent := line[:len(line)-len(text)]
+	if text == "" || len(indent) > room(width)/2 {
+		indent, text = "", line
 	}
-	var rows []row
-	before := bar
-	for _, part := range terminal.Rows(marked.Replace(terminal.Visible(line)), room(width)) {
-		rows = append(rows, row{before, part})
+	return behind(bar, style, terminal.Rows(words+indent+counted(text), room(width)))
+}
+
+// prose is a line for reading in rows, which is broken between its words.
+func prose(before, line, style string, width int) []row {
+	var rows []string
+	row := ""
+	for _, word := range strings.SplitAfter(counted(line), " ") {
+		if terminal.Width(row)+terminal.Width(strings.TrimSuffix(word, " ")) > room(width) && row != "" {
+			rows, row = append(rows, row), ""
+		}
+		parts := terminal.Rows(row+word, room(width))
+		rows, row = append(rows, parts[:len(parts)-1]...), parts[len(parts)-1]
+	}
+	return behind(before, style, append(rows, row))
+}
+
+func behind(before, style string, texts []string) (rows []row) {
+	for _, text := range texts {
+		rows = append(rows, row{before, text, style})
 		before = goesOn
 	}
 	return rows
+}
+
+// counted is a visible line, in which runs of blanks are counted, and what we write is
+// nobody else's.
+func counted(line string) string {
+	line = ours.ReplaceAllString(line, "<U+003C>$1")
+	count := func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) }
+	line = blanks.ReplaceAllStringFunc(line, count)
+	if text := strings.TrimRight(line, " "); text != "" && text != line {
+		line = text + count(line[len(text):])
+	}
+	return marked.Replace(terminal.Visible(line))
 }
 
 // room is how many columns a row has behind its bar. The last column stays
@@ -89,28 +116,30 @@ func room(width int) int { return max(width-len(bar)-1, 2) }
 // notes is something that we say among the rows.
 func notes(width int, format string, args ...any) []row {
 	var rows []row
-	for _, part := range terminal.Rows(fmt.Sprintf(format, args...), room(width)) {
-		rows = append(rows, row{note, part})
+	for _, part := range terminal.Wrap(fmt.Sprintf(format, args...), room(width)) {
+		rows = append(rows, row{note, part, terminal.Dim})
 	}
 	return rows
 }
 
-// folded leaves out the middle of many rows, with what a person needs to know
-// of it. It reports whether it did.
-func folded(rows []row, text string, f fold, width int) ([]row, bool) {
-	if len(rows) <= f.most {
+// folded leaves out the middle of rows of which there are too many, and says so. It
+// reports whether it did.
+func folded(rows []row, most, width int) ([]row, bool) {
+	if len(rows) <= most {
 		return rows, false
 	}
-	middle := rows[f.keep : len(rows)-f.keep]
-	written := 0
-	for _, r := range middle {
-		if r.before != note && r.text != "" {
-			written++
+	said := func(middle []row) []row {
+		written := 0
+		for _, r := range middle {
+			if r.before != note && r.text != "" {
+				written++
+			}
 		}
+		return notes(width, "%d of %d rows are folded, %d of them with text", len(middle), len(rows), written)
 	}
-	out := append([]row(nil), rows[:f.keep]...)
-	out = append(out, notes(width, "%d of %d rows folded, %d of them with text", len(middle), len(rows), written)...)
-	out = append(out, notes(width, "%d bytes in all, sha256", len(text))...)
-	out = append(out, notes(width, "%x", sha256.Sum256([]byte(text)))...)
-	return append(out, rows[len(rows)-f.keep:]...), true
+	keep := max(most-len(said(rows)), 2)
+	head, tail := (keep+1)/2, len(rows)-keep/2
+	out := append([]row(nil), rows[:head]...)
+	out = append(out, said(rows[head:tail])...)
+	return append(out, rows[tail:]...), true
 }

@@ -14,8 +14,9 @@ import (
 // part of it. A call that is cancelled leaves at once, also while it is shown. It
 // implements dispatch.Approver and is safe for concurrent use.
 type Queue struct {
-	terminal *Terminal
-	prompt   chan struct{} // held by who shows a prompt; holds one
+	asker   Asker
+	prepare func(policy.Question) Question
+	prompt  chan struct{} // held by who shows a prompt; holds one
 
 	mu      sync.Mutex
 	waiting []*asked // in order of arrival, also while they are shown
@@ -33,8 +34,11 @@ type asked struct {
 	err      error
 }
 
-// NewQueue returns a queue in front of a terminal.
-func NewQueue(t *Terminal) *Queue { return &Queue{terminal: t, prompt: make(chan struct{}, 1)} }
+// NewQueue returns a queue in front of whoever asks. prepare looks up what a question
+// does not say, and takes secrets out.
+func NewQueue(asker Asker, prepare func(policy.Question) Question) *Queue {
+	return &Queue{asker: asker, prepare: prepare, prompt: make(chan struct{}, 1)}
+}
 
 // Approve implements dispatch.Approver. The prompts are shown by the calls that
 // wait, whichever comes first.
@@ -83,20 +87,19 @@ func (u *Queue) withdraw(a *asked, cause error) {
 func (u *Queue) show(ctx context.Context) {
 	batch, ctx, done := u.next(ctx)
 	defer done()
-	switch len(batch) {
-	case 0: // the last one has just been cancelled
-		return
-	case 1:
-		answer, err := u.terminal.one(ctx, batch[0].q)
-		u.settle(ctx, batch, answer, err)
-		return
+	if len(batch) == 0 {
+		return // the last one has just been cancelled
 	}
-	questions := make([]policy.Question, len(batch))
+	questions := make([]Question, len(batch))
 	for i, a := range batch {
-		questions[i] = a.q
+		questions[i] = u.prepare(a.q)
 	}
-	answer, each, err := u.terminal.many(ctx, questions)
-	if each {
+	p := many(questions)
+	if len(batch) == 1 {
+		p = One(questions[0])
+	}
+	choice, err := u.asker.Ask(ctx, p)
+	if err == nil && choice.Letter == oneByOne {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		for _, a := range batch {
@@ -104,8 +107,7 @@ func (u *Queue) show(ctx context.Context) {
 		}
 		return
 	}
-	answer.Scope = policy.ScopeOnce
-	u.settle(ctx, batch, answer, err)
+	u.settle(ctx, batch, choice.answer(), err)
 }
 
 // next is what is asked about next: the first that waits, and if nobody wants it

@@ -81,8 +81,7 @@ func desk(p *person) *Queue {
 	p.typed = make(chan string)
 	return NewQueue(&Terminal{
 		Lines: p, Out: p, Screen: new(terminal.Screen), Size: func() (int, int) { return 80, 100 },
-		Prepare: func(q policy.Question) Question { return Question{Question: q} },
-	})
+	}, func(q policy.Question) Question { return Question{Question: q} })
 }
 
 // waiting is a call that waits for its answer.
@@ -124,13 +123,18 @@ func TestOnePromptAtATimeInOrder(t *testing.T) {
 		u := desk(p)
 		first := asks(t.Context(), u, question("one"))
 		second := asks(t.Context(), u, question("two"))
-		if shown := p.sees(); !strings.Contains(shown, "one (risk medium): Allow?") || strings.Contains(shown, "two") {
+		if shown := p.sees(); !strings.Contains(shown, "one  created one.txt") || strings.Contains(shown, "two") {
 			t.Errorf("it shows\n%s", shown)
 		}
 		p.typed <- "y"
-		contains(t, p.sees(), "two (risk medium): Allow?")
+		contains(t, p.sees(), "two  created two.txt")
 		if !first.done || !first.answer.Allow || first.answer.Scope != policy.ScopeOnce || second.done {
 			t.Errorf("first %+v, second %+v", first, second)
+		}
+		p.typed <- "a" // which shows what that allows
+		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "    | allow two\n")
+		if second.done {
+			t.Error("an answer is kept of which nobody has seen what it allows")
 		}
 		p.typed <- "a"
 		synctest.Wait()
@@ -153,24 +157,24 @@ func batched(t *testing.T, u *Queue, p *person, qs ...policy.Question) (calls []
 }
 
 func TestWhatWaitsTogetherIsABatch(t *testing.T) {
-	for answer, allow := range map[string]bool{"y": true, "yes": true, "n": false, "no": false} {
+	for answer, allow := range map[string]bool{"y": true, "yes": true, "1": true, "n": false, "no": false, "3": false} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &person{}
 			u := desk(p)
 			calls, shown := batched(t, u, p, question("one"), question("two"))
-			contains(t, shown, "2 calls wait", "1. [risk medium] one", "| created one.txt", "2. [risk medium] two", "| created two.txt",
-				"[y]es to all once", "[o]ne by one", "[n]o to all")
-			if strings.Contains(shown, "[a]lways") {
+			contains(t, shown, "2 calls wait", "1. one  created one.txt", "2. two  created two.txt",
+				"[y]1 yes to all 2, all of each is above", "[e]2 one by one", "[n]3 no to all")
+			if strings.Contains(shown, "session") {
 				t.Error("a batch offers to remember")
 			}
 			// It is not part of what is shown.
 			late := asks(t.Context(), u, question("late"))
-			for _, nothing := range []string{"", "a", "always", "x", "v", "1"} {
+			for _, nothing := range []string{"", "a", "s", "always", "x", "4"} {
 				p.typed <- nothing
 				synctest.Wait()
 			}
 			p.typed <- answer
-			contains(t, p.sees(), "late (risk medium): Allow?")
+			contains(t, p.sees(), "late  created late.txt")
 			for i, c := range calls {
 				if !c.done || c.err != nil || c.answer.Allow != allow || c.answer.Scope == policy.ScopeAlways || c.answer.Question != question([]string{"one", "two"}[i]).ID {
 					t.Errorf("call %d: %+v", i, c)
@@ -194,13 +198,14 @@ func TestABatchOneByOne(t *testing.T) {
 		u := desk(p)
 		calls, _ := batched(t, u, p, question("one"), question("two"), question("three"))
 		late := asks(t.Context(), u, question("late"))
-		for i, answer := range []string{"o", "y", "n", "a"} {
+		for i, answer := range []string{"e", "y", "n", "?"} {
 			p.sees()
 			p.typed <- answer
 			if i < 3 {
-				contains(t, p.sees(), []string{"one", "two", "three"}[i]+" (risk medium): Allow?")
+				contains(t, p.sees(), []string{"one", "two", "three"}[i]+"  created ")
 			}
 		}
+		p.typed <- "a"
 		p.typed <- "n"
 		synctest.Wait()
 		for i, want := range []policy.Answer{{Allow: true, Scope: policy.ScopeOnce, By: by}, {By: by}, {Allow: true, Scope: policy.ScopeAlways, By: by}} {
@@ -227,14 +232,14 @@ func TestNoYesToAllForWhatIsNotOnTheScreen(t *testing.T) {
 	bash := policy.Question{Tool: "bash", Risk: policy.RiskHigh, Command: strings.Repeat("x", 10_000), Warning: policy.Unconfined, Scopes: []policy.Scope{policy.ScopeOnce}}
 	for name, qs := range map[string][]policy.Question{
 		"a long diff":      {question("one"), long},
-		"more than a page": {tall, tall, tall, tall},
+		"more than a page": {tall, tall, tall, tall, tall},
 		"a long command":   {question("one"), bash},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &person{}
 			u := desk(p)
 			calls, shown := batched(t, u, p, qs...)
-			if strings.Contains(shown, "[y]es") {
+			if strings.Contains(shown, "[y]") {
 				t.Errorf("%s: a yes to all is offered", name)
 			}
 			p.typed <- "y"
@@ -260,7 +265,7 @@ func TestACancelledCallLeavesAtOnce(t *testing.T) {
 		stays := asks(t.Context(), u, question("three"))
 		p.sees()
 		cancel(gone)
-		contains(t, p.sees(), "withdrawn: the call of one does not wait any more: the turn is over", "three (risk medium): Allow?")
+		contains(t, p.sees(), "withdrawn: the call of one does not wait any more: the turn is over", "three  created three.txt")
 		for _, w := range []*waiting{shown, waits} {
 			if !w.done || !errors.Is(w.err, gone) || w.answer.Allow {
 				t.Errorf("it was cancelled: %+v", w)
@@ -310,7 +315,7 @@ func TestWhatWasTypedBeforeTheQuestionIsDropped(t *testing.T) {
 		p := &person{}
 		w := asks(t.Context(), desk(p), question("one"))
 		p.sees()
-		if !strings.Contains(p.before, "| created one.txt") || strings.Contains(p.before, "Allow?") {
+		if !strings.Contains(p.before, "created one.txt") || strings.Contains(p.before, "Keep") {
 			t.Errorf("when it was dropped, this was on the screen: %q", p.before)
 		}
 		p.typed <- "n"
@@ -330,7 +335,7 @@ func TestWhatCannotBeShownIsNotAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &person{}
 		u := desk(p)
-		u.terminal.Out = broken{}
+		u.asker.(*Terminal).Out = broken{}
 		w := asks(t.Context(), u, question("one"))
 		if !w.done || w.err == nil || w.answer.Allow {
 			t.Errorf("%+v", w)
@@ -366,7 +371,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 					t.Error("somebody is left in the queue")
 				}
 				return
-			case p.typed <- []string{"y", "o", "n"}[i%3]:
+			case p.typed <- []string{"y", "e", "n"}[i%3]:
 			}
 		}
 	})

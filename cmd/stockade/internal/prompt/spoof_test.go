@@ -3,7 +3,6 @@ package prompt
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -56,11 +55,13 @@ func screens() []*terminaltest.Emulator {
 	return []*terminaltest.Emulator{{Columns: 80}, {Columns: 33, Wide: true}}
 }
 
-// behind is what stands behind bars on a screen, each line as one.
-func behind(rows []terminaltest.Row) string {
+// seenBehind is what stands behind bars on a screen, each line as one.
+func seenBehind(rows []terminaltest.Row) string {
 	var b strings.Builder
 	for _, r := range rows {
 		if text, ok := strings.CutPrefix(r.Text, bar); ok {
+			b.WriteString("\n" + text)
+		} else if text, ok := strings.CutPrefix(r.Text, alarm); ok {
 			b.WriteString("\n" + text)
 		} else if text, ok := strings.CutPrefix(r.Text, goesOn); ok {
 			b.WriteString(text)
@@ -69,11 +70,27 @@ func behind(rows []terminaltest.Row) string {
 	return b.String()
 }
 
+// warned is what the rows with a mark say, each in one line.
+func warned(rows []terminaltest.Row) string {
+	var b strings.Builder
+	in := false
+	for _, r := range rows {
+		text, begins := strings.CutPrefix(r.Text, alarm)
+		rest, goes := strings.CutPrefix(r.Text, goesOn)
+		if in = begins || in && goes; begins {
+			b.WriteString("\n" + strings.TrimRight(text, " "))
+		} else if in {
+			b.WriteString(" " + strings.TrimRight(rest, " "))
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
 // own are the rows that do not stand behind anything.
 func own(rows []terminaltest.Row) []string {
 	var out []string
 	for _, r := range rows {
-		if !strings.HasPrefix(r.Text, bar) && !strings.HasPrefix(r.Text, goesOn) && !strings.HasPrefix(r.Text, note) {
+		if !strings.HasPrefix(r.Text, bar) && !strings.HasPrefix(r.Text, goesOn) && !strings.HasPrefix(r.Text, note) && !strings.HasPrefix(r.Text, alarm) {
 			out = append(out, strings.TrimRight(r.Text, " "))
 		}
 	}
@@ -108,10 +125,18 @@ func harmless(t *testing.T, e *terminaltest.Emulator, expected []string) {
 	}
 }
 
-func show(e *terminaltest.Emulator, q Question, color, all bool) {
-	r := Renderer{Width: e.Columns, Color: color}
-	text, folded := r.Question(q, all)
-	fmt.Fprint(e, text, r.Choices(q, folded))
+// show puts all that there is to a question on a screen: the rows, the details, the
+// whole, the arguments.
+func show(e *terminaltest.Emulator, q Question, color bool) {
+	p, v := One(q), View{Width: e.Columns, Height: 5000, Color: color}
+	print := func(rows []string) { fmt.Fprint(e, lines(rows)) }
+	print(p.Rows(v))
+	print(p.keys(v, p.choices, true)) // whether or not something is folded
+	for _, key := range []string{"?", "d", "j"} {
+		if c, ok := p.Answer(v, key); ok {
+			print(p.Shows(v, c))
+		}
+	}
 }
 
 func TestSpoofingIsHarmless(t *testing.T) {
@@ -119,13 +144,13 @@ func TestSpoofingIsHarmless(t *testing.T) {
 	if len(vectors) < 40 {
 		t.Fatalf("%d vectors", len(vectors))
 	}
-	// What stands outside of the bars where nothing deceives.
+	// What stands outside of the bars where nothing deceives, and is too odd for a row of ours.
 	expected := map[string][][]string{}
 	for place, set := range fields {
 		for _, e := range screens() {
 			benign := plain()
-			set(&benign, "x")
-			show(e, benign, false, true)
+			set(&benign, "<x>")
+			show(e, benign, false)
 			expected[place] = append(expected[place], own(e.Rows()))
 		}
 	}
@@ -139,28 +164,24 @@ func TestSpoofingIsHarmless(t *testing.T) {
 					hostile := plain()
 					set(&hostile, v.Text)
 					color := i%2 == 0
-					show(e, hostile, color, true)
+					show(e, hostile, color)
 					harmless(t, e, expected[place][i])
 					if e.Styled != color {
 						t.Errorf("%s: coloured: %v", place, e.Styled)
 					}
-					seen := behind(e.Rows())
+					seen := seenBehind(e.Rows())
 					if !strings.Contains(seen, v.Shows) && !(strings.HasPrefix(place, "description, ") && strings.Contains(v.Shows, "x")) {
 						t.Errorf("%s: %q does not show %q", place, seen, v.Shows)
 					}
-					said := strings.Join(own(e.Rows()), " ")
-					for strings.Contains(said, "  ") {
-						said = strings.ReplaceAll(said, "  ", " ")
-					}
-					if !strings.Contains(said, v.Warns) {
-						t.Errorf("%s: nothing says %q: %s", place, v.Warns, said)
+					if !strings.Contains(warned(e.Rows()), v.Warns) {
+						t.Errorf("%s: nothing says %q: %s", place, v.Warns, warned(e.Rows()))
 					}
 				}
 			}
 			if t.Failed() {
 				return
 			}
-			// In the arguments, as JSON; folded; in a batch.
+			// In the arguments, as JSON; in a batch.
 			hostile := plain()
 			hostile.Command = ""
 			args, err := json.Marshal(map[string]string{"text": v.Text, v.Text: "x"})
@@ -169,23 +190,22 @@ func TestSpoofingIsHarmless(t *testing.T) {
 			}
 			hostile.Call.Args = args
 			for _, e := range screens() {
-				show(e, hostile, true, false)
+				show(e, hostile, true)
 				harmless(t, e, nil)
-				if !strings.Contains(behind(e.Rows()), "EVIL") {
-					t.Errorf("the arguments do not show it: %q", behind(e.Rows()))
+				if !strings.Contains(seenBehind(e.Rows()), "EVIL") {
+					t.Errorf("the arguments do not show it: %q", seenBehind(e.Rows()))
 				}
 			}
 			for _, e := range screens() {
-				r := Renderer{Width: e.Columns}
-				text, _ := r.Batch([]Question{plain(), hostile})
-				fmt.Fprint(e, text, r.BatchChoices([]Question{plain(), hostile}, true))
+				p, v := many([]Question{plain(), hostile}), View{Width: e.Columns}
+				fmt.Fprint(e, lines(p.Rows(v)), lines(p.Keys(v)))
 				harmless(t, e, nil)
 			}
 			// As the name of a tool.
 			hostile = plain()
 			hostile.Tool = v.Text
 			for _, e := range screens() {
-				show(e, hostile, true, false)
+				show(e, hostile, true)
 				if e.Acts != nil {
 					t.Errorf("as a name it did %q", e.Acts)
 				}
@@ -194,7 +214,7 @@ func TestSpoofingIsHarmless(t *testing.T) {
 						t.Errorf("as a name it made the row %q", row)
 					}
 				}
-				if !slices.ContainsFunc(own(e.Rows()), func(row string) bool { return strings.Contains(row, "warning: the name of the") }) {
+				if !strings.Contains(warned(e.Rows()), "the name of the") {
 					t.Error("nothing says that it is no name of a tool")
 				}
 			}
@@ -215,8 +235,8 @@ func TestLongTextIsFolded(t *testing.T) {
 		shows   []string
 		hides   string
 	}{
-		"a long command":           {strings.Repeat("x", 100_000) + " ; EVIL", true, []string{" ; EVIL", "1352 of 1370 rows folded", "100007 bytes in all", "sha256"}, ""},
-		"a payload in the middle":  {long, true, []string{"touch last", "rows folded", " of them with text", fmt.Sprintf("%d bytes in all", len(long))}, "EVIL"},
+		"a long command":           {strings.Repeat("x", 100_000) + " ; EVIL", true, []string{" ; EVIL", " of 1370 rows are folded"}, ""},
+		"a payload in the middle":  {long, true, []string{"touch last", " rows are folded, ", " of them with text"}, "EVIL"},
 		"a payload between blanks": {"ls" + strings.Repeat(" ", 5000) + "EVIL" + strings.Repeat(" ", 5000), false, []string{"ls<5000 blanks>EVIL<5000 blanks>"}, ""},
 		"a payload between empty lines": {"ls" + strings.Repeat("\n", 5000) + "EVIL" + strings.Repeat("\n", 5000), false,
 			[]string{"EVIL", "the line above 4998 times more"}, ""},
@@ -224,9 +244,10 @@ func TestLongTextIsFolded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := plain()
 			q.Command = c.command
-			text, folded := Renderer{}.Question(q, false)
-			if folded != c.folded || strings.Contains(Renderer{}.Choices(q, folded), "[v]iew all") != c.folded {
-				t.Errorf("folded: %v", folded)
+			p, v := One(q), View{}
+			text := lines(p.Rows(v))
+			if offered := strings.Contains(lines(p.Keys(v)), "[d] all of it"); offered != c.folded {
+				t.Errorf("all of it is offered: %v", offered)
 			}
 			for _, want := range c.shows {
 				if !strings.Contains(text, want) {
@@ -236,12 +257,7 @@ func TestLongTextIsFolded(t *testing.T) {
 			if c.hides != "" && strings.Contains(text, c.hides) {
 				t.Errorf("it is not folded:\n%s", text)
 			}
-			if strings.Count(text, "\n") > 70 {
-				t.Errorf("it has %d rows", strings.Count(text, "\n"))
-			}
-			e := &terminaltest.Emulator{Columns: 80}
-			show(e, q, false, true)
-			if seen := behind(e.Rows()); !strings.Contains(seen, "EVIL") {
+			if !strings.Contains(lines(p.Shows(v, Choice{Letter: keyWhole})), "EVIL") {
 				t.Error("not even all of it shows the payload")
 			}
 		})
@@ -250,34 +266,37 @@ func TestLongTextIsFolded(t *testing.T) {
 
 const maxFuzzed = 500 // bytes
 
-// FuzzRenderer: whatever is in a question, its text is printable, line ends and
-// our colours, and no row is wider than the terminal.
-func FuzzRenderer(f *testing.F) {
+// FuzzPrompt: whatever is in a question, its text is printable, line ends and
+// our colours, no row is wider than the terminal, and it is no higher.
+func FuzzPrompt(f *testing.F) {
 	for i, v := range terminaltest.Vectors() {
-		f.Add(v.Text[:min(len(v.Text), maxFuzzed)], v.Text[:min(len(v.Text), maxFuzzed)], uint8(20+i), i%2 == 0)
+		f.Add(v.Text[:min(len(v.Text), maxFuzzed)], v.Text[:min(len(v.Text), maxFuzzed)], uint8(20+i), uint8(i), i%2 == 0)
 	}
 	ours := strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[0m", "")
-	f.Fuzz(func(t *testing.T, text, other string, width uint8, color bool) {
+	f.Fuzz(func(t *testing.T, text, other string, width, height uint8, color bool) {
 		if len(text) > maxFuzzed || len(other) > maxFuzzed {
 			return // to look at more in the same time
 		}
-		columns := max(int(width), 10)
+		v := View{Width: max(int(width), 10), Height: max(int(height), 12), Color: color}
 		q := plain()
-		q.Tool, q.Reason, q.Command, q.Dir, q.Says, q.Warning = other, text, other, text, other, text
+		q.Tool, q.Reason, q.Command, q.Dir, q.Says, q.Warning, q.Of, q.First, q.Output = other, text, other, text, other, text, other, text, other
 		q.Paths, q.LeadsTo, q.Network = []string{text}, map[string]string{text: other}, []string{text, other}
 		q.Secrets[0].Name, q.Rules[policy.ScopeAlways], q.Changed = text, other, []policy.Change{change(text, other)}
 		diff := q
 		diff.Command, diff.Changes, diff.Call.Args = "", text, json.RawMessage(other)
-		r := Renderer{Width: columns, Color: color}
 		var out strings.Builder
-		for _, q := range []Question{q, diff} {
-			for _, all := range []bool{false, true} {
-				shown, folded := r.Question(q, all)
-				out.WriteString(shown + r.Choices(q, folded) + "\n")
+		for _, p := range []*Prompt{One(q), One(diff), many([]Question{q, diff})} {
+			rows, keys := p.Rows(v), p.Keys(v)
+			if n := len(rows) + len(keys); n > v.Height && v.Width >= 40 {
+				t.Errorf("it takes %d rows of %d:\n%s", n, v.Height, lines(append(rows, keys...)))
+			}
+			out.WriteString(lines(rows) + lines(keys))
+			for _, key := range []rune{keyDetails, keyWhole, keyArguments} {
+				if c, ok := p.Answer(v, string(key)); ok {
+					out.WriteString(lines(p.Shows(v, c)))
+				}
 			}
 		}
-		shown, _ := r.Batch([]Question{q, diff})
-		out.WriteString(shown + r.BatchChoices([]Question{q, diff}, true) + "\n")
 		printed := ours.Replace(out.String())
 		if !color && printed != out.String() {
 			t.Error("it is coloured")
@@ -285,7 +304,7 @@ func FuzzRenderer(f *testing.F) {
 		if !utf8.ValidString(printed) {
 			t.Error("it is no text")
 		}
-		e := &terminaltest.Emulator{Columns: columns, Wide: true}
+		e := &terminaltest.Emulator{Columns: v.Width, Wide: true}
 		fmt.Fprint(e, printed)
 		if e.Acts != nil {
 			t.Errorf("it did more than print: %q", e.Acts)

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/llm"
+	"strings"
+)
+
+func TestThePictureOfTheContext(t *testing.T) {
+	cost := 1.5
+	tests := []struct {
+		name string
+		c    agent.Context
+		want string
+	}{{
+		name: "of a new session where nothing is known",
+		c:    agent.Context{System: 400, Tools: 5_600, Budget: 400_000},
+		want: `  #...........................................................................
+  400 of 400,000 characters (history_char_budget): <1 %
+
+  what fills a request        characters
+  system prompt                      400   7 %  ##
+  definitions of the tools         5,600  93 %  ############################
+
+  the session: 0 turns
+  set model.context_tokens to see tokens here, and the prices to see the cost
+`,
+	}, {
+		name: "of a long one, of which not all fits",
+		c: agent.Context{
+			System: 1_000, Tools: 9_000, Prompts: 20_000, Answers: 30_000, Calls: 100_000, Results: 239_000, Budget: 400_000, Limit: 128_000,
+			ByTool: map[string]int{"a": 1, "b": 2, "c": 3, "d": 4, "e": 338_989, "what the model calls a tool\n\x1b[2J": 1_000},
+			Left:   agent.LeftOut{Turns: 1, Shortened: 12, Chars: 1_234_567},
+			Spent:  agent.Spent{Turns: 9, Usage: llm.Usage{InputTokens: 1_000_000, OutputTokens: 2_000}, Last: llm.Usage{InputTokens: 127_000, OutputTokens: 999}, Cost: &cost},
+		},
+		want: `  ###########################################################################.
+  127,999 of 128,000 tokens, with the last answer: 100 %
+
+  what fills a request        characters
+  system prompt                    1,000  <1 %  #
+  definitions of the tools         9,000   2 %  #
+  prompts                         20,000   5 %  #
+  answers                         30,000   8 %  ##
+  calls and results              339,000  85 %  #########################
+    e                            338,989  85 %  #########################
+    what the model cal ...         1,000  <1 %  #
+    d                                  4  <1 %  #
+    c                                  3  <1 %  #
+    b                                  2  <1 %  #
+  left out, so that it fits: 1,234,567 characters
+    1 whole turn, from the first on
+    the arguments or the results of 12 calls
+
+  the session: 9 turns, 1,000,000 tokens sent, 2,000 received, $1.50
+`,
+	}, {
+		name: "of a model that holds less than it was sent",
+		c:    agent.Context{System: 10, Budget: 1000, Limit: 1_000, Spent: agent.Spent{Turns: 1, Last: llm.Usage{InputTokens: 3_000}, Usage: llm.Usage{InputTokens: 3_000}}},
+		want: `  ############################################################################
+  3,000 of 1,000 tokens, with the last answer: 300 %
+
+  what fills a request        characters
+  system prompt                       10  100 %  ##############################
+
+  the session: 1 turn, 3,000 tokens sent, 0 received
+`,
+	}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := contextPicture(tt.c)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for row := range strings.Lines(got) {
+				if terminal.Width(strings.TrimSuffix(row, "\n")) > 80 {
+					t.Errorf("too wide: %s", row)
+				}
+			}
+		})
+	}
+}
+
+func TestCostsAsPeopleReadThem(t *testing.T) {
+	for cost, want := range map[float64]string{12.345: "$12.35", 0.1: "$0.10", 0.004: "$0.004", 0.0276: "$0.0276", 0.0001: "$0.0001", 0.00001: "less than $0.0001"} {
+		if got := dollars(cost); got != want {
+			t.Errorf("%v is %s, want %s", cost, got, want)
+		}
+	}
+}

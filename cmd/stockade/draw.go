@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
+)
+
+// draws reports whether the terminal can be drawn on: what moves is then drawn anew in
+// its place. Elsewhere everything is lines, from the top to the bottom.
+func (a *app) draws() bool {
+	term := a.s.env("TERM")
+	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.flags.plain && !a.Config.UI.Plain && !a.flags.quiet
+}
+
+// draw shows a terminal that is drawn on, until the person leaves. Where nothing is
+// typed but answers, ed is nil, and do is called once.
+func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context.Context, typed string) (leave bool)) error {
+	a := t.a
+	shown := t.transcriptOptions()
+	shown.Live, shown.Asked = true, false
+	o := tui.Options{
+		In: a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed, Do: do,
+		Transcript: transcript.New(shown),
+		Leaving:    "`stockade session resume " + t.Log.ID() + "` goes on with it.",
+		Stop: func() {
+			select {
+			case a.signals <- os.Interrupt:
+			default: // it is not the first
+			}
+		},
+	}
+	if ed == nil {
+		o.First = []string{"-"} // what it is, do knows
+	}
+	defer func(before stdio) { *a.s = before }(*a.s)
+	rows := messages{a.known.Writer(a.ui.Rows())}
+	a.s.err, a.s.out, a.s.flush = rows, rows, nil
+	return a.ui.Run(ctx, o)
+}
+
+// editing says what the line that is typed knows.
+func (t *turns) editing() editor.Options {
+	o := editor.Options{History: t.a.Dirs.History(), Color: t.a.s.color, Redact: t.a.known.Text}
+	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", what: "show the commands"}) {
+		command := editor.Command{Name: c.name, Args: c.args, What: c.what}
+		if c.name == "/tool" && c.args != "" {
+			command.Arg = editor.Tools
+		}
+		o.Commands = append(o.Commands, command)
+	}
+	o.Complete = func(kind editor.Kind, prefix string) []string {
+		if kind == editor.Tools {
+			var names []string
+			for _, d := range t.Tools.Definitions() {
+				names = append(names, d.Name)
+			}
+			return names
+		}
+		return editor.Files(t.a.Work, prefix)
+	}
+	return o
+}

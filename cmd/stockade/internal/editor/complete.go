@@ -1,0 +1,332 @@
+package editor
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/shellword"
+)
+
+// Kind is a kind of names.
+type Kind int
+
+// The kinds.
+const (
+	None  Kind = iota
+	Names      // of the chat's commands
+	Tools
+	Paths
+)
+
+const (
+	maxListed     = 8      // rows of the list
+	maxNameBytes  = 512    // of a name that is offered
+	maxCandidates = 50_000 // names that are looked at
+)
+
+// list offers names for the word before the cursor.
+type list struct {
+	word  word
+	seq   int    // of the question that was asked last
+	asked string // what was asked for; empty: nothing yet
+	all   []string
+	take  bool // the only one that fits, when it is there: Tab was pressed
+	fit   []entry
+	at    int  // that is chosen
+	moved bool // with the arrows
+	off   bool // Esc was pressed: this word is left alone until Tab
+}
+
+// entry is a row of the list.
+type entry struct{ name, args, what string }
+
+func (l *list) close() { *l = list{seq: l.seq} }
+
+func (e *Editor) listed() bool { return len(e.list.fit) > 0 && !e.search.on }
+
+// word is what a name is to be put in the place of.
+type word struct {
+	kind   Kind
+	from   int    // the first piece of it
+	text   string // what there is of the name
+	opened string // what stands before the name: @, @", or nothing
+	shell  bool   // it is a word of a command line
+	tab    bool   // it is no name before Tab says so
+}
+
+// found brings names that were asked for.
+type found struct {
+	seq   int
+	names []string
+}
+
+// word is the one before the cursor; its kind is None if no name can be there.
+func (e *Editor) word() word {
+	from := e.lineStart(e.at)
+	for i := e.at; i > from; i-- {
+		if e.text[i-1].pasted > 0 {
+			from = i // what is shown by its size has no names
+		}
+	}
+	line := e.text[from:e.at]
+	bash := e.origin() > 0
+	if words := join(line); !bash && from == 0 && strings.HasPrefix(words, "/") {
+		name, arg, more := strings.Cut(words, " ")
+		switch {
+		case !more && strings.Count(name, "/") == 1:
+			return word{kind: Names, text: name}
+		case more && !strings.Contains(arg, " "):
+			for _, c := range e.opts.Commands {
+				if c.Name == name && c.Arg != None {
+					return word{kind: c.Arg, from: e.at - len(e.pieces(arg)), text: arg}
+				}
+			}
+		}
+	}
+	for i := len(line) - 1; i >= 0; i-- {
+		if line[i].text != "@" || i > 0 && !opens(line[i-1].text) {
+			continue
+		}
+		rest := join(line[i+1:])
+		quoted, isQuoted := strings.CutPrefix(rest, `"`)
+		switch {
+		case isQuoted && !strings.Contains(quoted, `"`):
+			return word{kind: Paths, from: from + i, text: quoted, opened: `@"`, tab: bash}
+		case !isQuoted && !strings.ContainsAny(rest, " \t"):
+			return word{kind: Paths, from: from + i, text: rest, opened: "@", tab: bash}
+		}
+		break
+	}
+	start := len(line)
+	for start > 0 && !line[start-1].blank() {
+		start--
+	}
+	w := word{kind: Paths, from: from + start, text: join(line[start:]), shell: bash, tab: true}
+	if w.text == "" {
+		w.kind = None
+	}
+	return w
+}
+
+// complete opens the list for the word before the cursor, or adapts it. With
+// Tab it also does so for a word that may be none, and takes the only name that
+// fits. The command asks for names.
+func (e *Editor) complete(tab bool) tea.Cmd {
+	l := &e.list
+	w := e.word()
+	if w.kind == None || len(w.text) > maxNameBytes || w.tab && !tab && (l.word.from != w.from || l.word.kind != w.kind || l.asked == "") {
+		l.close()
+		return nil
+	}
+	if w.kind != l.word.kind || w.from != l.word.from || l.off && tab {
+		l.close()
+	}
+	if l.off {
+		return nil
+	}
+	l.word, l.take = w, tab
+	if w.kind == Names {
+		e.fit()
+		return nil
+	}
+	// What is hidden, and what is in a directory that is far down, is found only
+	// by who is asked for it.
+	dir, base := path.Split(w.text)
+	asked := "names of " + dir
+	if strings.HasPrefix(base, ".") {
+		asked = "hidden names of " + dir
+	}
+	if asked == l.asked {
+		e.fit()
+		return nil
+	}
+	if e.opts.Complete == nil {
+		return nil
+	}
+	l.asked = asked
+	l.seq++
+	e.fit()
+	seq, ask := l.seq, e.opts.Complete
+	return func() tea.Msg {
+		var names []string
+		for _, name := range ask(w.kind, w.text) {
+			if typeable(name) && len(names) < maxCandidates {
+				names = append(names, name)
+			}
+		}
+		return found{seq, names}
+	}
+}
+
+// found takes the names that were asked for last.
+func (e *Editor) found(f found) {
+	l := &e.list
+	if f.seq != l.seq || l.asked == "" {
+		return
+	}
+	l.all = f.names
+	e.fit()
+}
+
+// fit makes the list of the names that fit what was typed.
+func (e *Editor) fit() {
+	l := &e.list
+	l.fit, l.at, l.moved = nil, 0, false
+	if l.word.kind == Names {
+		for _, c := range e.opts.Commands {
+			if strings.HasPrefix(c.Name, strings.ToLower(l.word.text)) {
+				l.fit = append(l.fit, entry{c.Name, c.Args, c.What})
+			}
+		}
+	} else {
+		whole := l.word.kind == Tools || l.word.opened == ""
+		for _, name := range ranked(l.all, l.word.text, whole) {
+			l.fit = append(l.fit, entry{name: name})
+		}
+	}
+	if l.take && len(l.fit) == 1 {
+		e.take()
+	}
+}
+
+// ranked returns the names that fit what was typed, the best first: those that
+// begin with it, those with it at the beginning of their last part, in their last
+// part, anywhere, and those with its characters in their last part, in this
+// order. Names that must begin with it do.
+func ranked(names []string, typed string, begin bool) []string {
+	low := strings.ToLower(typed)
+	var by [5][]string
+	for _, name := range names {
+		is := strings.ToLower(name)
+		base := path.Base(is)
+		switch {
+		case strings.HasPrefix(is, low):
+			by[0] = append(by[0], name)
+		case begin:
+		case strings.HasPrefix(base, low):
+			by[1] = append(by[1], name)
+		case strings.Contains(base, low):
+			by[2] = append(by[2], name)
+		case strings.Contains(is, low):
+			by[3] = append(by[3], name)
+		case scattered(base, low):
+			by[4] = append(by[4], name)
+		}
+	}
+	if slices.ContainsFunc(by[:4], func(names []string) bool { return len(names) > 0 }) {
+		by[4] = nil
+	}
+	return slices.Concat(by[:]...)
+}
+
+// scattered reports whether the characters of part are in s, in their order.
+func scattered(s, part string) bool {
+	for _, r := range part {
+		i := strings.IndexRune(s, r)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(string(r)):]
+	}
+	return true
+}
+
+// listKey carries out a key on the list that is open. It returns false for one
+// that is not for the list.
+func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
+	l := &e.list
+	switch name {
+	case "up", "ctrl+p":
+		l.at, l.moved = (l.at+len(l.fit)-1)%len(l.fit), true
+	case "down", "ctrl+n":
+		l.at, l.moved = (l.at+1)%len(l.fit), true
+	case "esc", "ctrl+c", "ctrl+g":
+		*l = list{seq: l.seq, word: l.word, off: true}
+	case "enter":
+		if !l.moved && l.whole() {
+			return nil, false // Enter sends
+		}
+		e.take()
+		return e.complete(false), true
+	case "tab":
+		e.take()
+		return e.complete(false), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// whole reports whether the word can be meant as it is: it is a name of the list,
+// or a directory, or nothing where a name may be left out.
+func (l *list) whole() bool {
+	text := l.word.text
+	return l.word.kind != Names && (text == "" || strings.HasSuffix(text, "/")) ||
+		slices.ContainsFunc(l.fit, func(f entry) bool { return f.name == text })
+}
+
+// take puts the chosen name in the place of the word.
+func (e *Editor) take() {
+	l := &e.list
+	w, f := l.word, l.fit[l.at]
+	name := f.name
+	goesOn := w.kind == Paths && strings.HasSuffix(name, "/")
+	switch quoted, ok := shellword.Quote(name); {
+	case w.opened != "":
+		if name = "@" + mentioned(name); goesOn {
+			name = strings.TrimSuffix(name, `"`)
+		}
+	case w.shell && ok:
+		name = quoted
+	}
+	end := e.at
+	if !goesOn && (w.kind != Names || f.args != "") && (end == len(e.text) || !e.text[end].blank()) {
+		name += " "
+	}
+	if e.fits(len(name)) {
+		e.replace(w.from, end, e.pieces(name))
+	}
+	e.list.close()
+	if w.kind == Names {
+		l.word, l.off = e.word(), f.args == "" // nothing is left to choose
+	}
+}
+
+// view is the list in at most so many rows.
+func (l *list) view(e *Editor, width, most int) (out []string) {
+	n := min(len(l.fit), maxListed, most)
+	more := len(l.fit) - n
+	if more > 0 && n > 1 {
+		n--
+		more++
+	}
+	from := min(max(l.at-n/2, 0), len(l.fit)-n)
+	column := 0
+	for _, f := range l.fit {
+		column = max(column, len(f.name)+len(f.args)+1)
+	}
+	for i, f := range l.fit[from : from+n] {
+		bar, style := "  │ ", ""
+		if from+i == l.at {
+			bar, style = "> │ ", terminal.Bold
+		}
+		room := width - len("> | ") - 1
+		name := terminal.Line(strings.TrimSpace(f.name + " " + f.args))
+		if more := e.widths.StringWidth(name) - room; more > 0 {
+			name = e.widths.TruncateLeft(name, more+1, "…") // the end of a path tells most
+		}
+		line := e.style(style, name)
+		if what := room - column - 2; f.what != "" && what > 8 {
+			line += strings.Repeat(" ", column+2-e.widths.StringWidth(name)) + e.style(terminal.Dim, e.widths.Truncate(terminal.Line(f.what), what, "…"))
+		}
+		out = append(out, bar+line)
+	}
+	if more > 0 && n > 0 && len(out) < most {
+		out = append(out, e.style(terminal.Dim, "  … "+thousands(more)+" more"))
+	}
+	return out
+}

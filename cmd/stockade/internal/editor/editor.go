@@ -1,0 +1,555 @@
+// Package editor is where a person types to the chat: a component for bubbletea
+// that edits a prompt of several lines, keeps a history, takes a paste as one and
+// completes names.
+//
+// The text is a list of pieces. A piece is what the cursor steps over at once: a
+// character with its marks, a tab, the end of a line, a character that does not
+// show (its code stands on the screen), or a long paste (its size does). What is
+// sent is what was typed and pasted, and what is shown is visible text only. See
+// RATIONALE, "Why is the editor of the chat not that of bubbles?"
+package editor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+)
+
+// The limits of a prompt.
+const (
+	MaxBytes = 1 << 20 // of all that is sent
+
+	maxShown   = 20_000 // characters; what would be more is shown by its size
+	foldLines  = 5      // a paste of more lines, or
+	foldChars  = 1000   // of more characters, is shown by its size
+	maxRows    = 10     // of text on the screen; it scrolls
+	maxUndo    = 100    // steps, and
+	undoPieces = 10 * maxShown
+	maxPastes  = 20 // that are shown by their size when a prompt comes back
+	minColumns = 2  // for text: a wide character
+)
+
+// Options say what an editor works with. The zero value edits.
+type Options struct {
+	// History is the file of the history. Empty: it ends with the editor.
+	History string
+	// Commands are those of the chat.
+	Commands []Command
+	// Complete returns the names of a kind that may be meant; those of paths are
+	// in the directory that prefix begins with, or below it. It is called in
+	// commands of bubbletea, so from several goroutines, when the first
+	// character of a name is typed and again when the directory becomes another.
+	Complete func(kind Kind, prefix string) []string
+	Color    bool
+	// Redact is applied to what is kept in the history; nil keeps all of it.
+	Redact func(string) string
+}
+
+// Command is a command of the chat, as its help shows it.
+type Command struct {
+	Name string // with its slash
+	Args string
+	What string
+	Arg  Kind // what Tab completes behind it
+}
+
+// Editor is a prompt that is being typed. It is used by one goroutine, that of
+// the Update and View of its program.
+type Editor struct {
+	opts   Options
+	widths ansi.Method // of characters, as bubbletea draws them
+
+	text []piece // replaced, never changed: undo has the old ones
+	at   int     // the cursor stands before this piece
+
+	undo   []state
+	last   action // what the key before did
+	killed []piece
+	goal   int // the column that Up and Down keep to; -1 is that of the cursor
+	notice string
+
+	pastes  []string // that were shown by their size
+	history history
+	recall  recall
+	search  search
+	list    list
+
+	columns int // for text, of the last View
+	rows    []row
+	top     int // row that is shown first
+	cursor  tea.Position
+}
+
+type state struct {
+	text []piece
+	at   int
+}
+
+// action is what a key did, as far as the next one has to know.
+type action int
+
+const (
+	other action = iota
+	typing
+	killing
+)
+
+// New returns an empty editor.
+func New(o Options) *Editor {
+	return &Editor{opts: o, history: history{path: o.History}, columns: 80, goal: -1}
+}
+
+// Empty reports whether nothing has been typed.
+func (e *Editor) Empty() bool { return len(e.text) == 0 }
+
+// Value is what would be sent.
+func (e *Editor) Value() string { return join(e.text) }
+
+// Clear empties the editor. Undo brings the text back.
+func (e *Editor) Clear() { e.SetValue("") }
+
+// SetValue puts a text into the editor, the cursor behind it. Pastes of this
+// editor are shown by their size again.
+func (e *Editor) SetValue(text string) {
+	e.search.on = false
+	e.list.close()
+	e.replace(0, len(e.text), e.load(text))
+}
+
+// Open reports whether a list or a search is open, which Esc and Ctrl-C close
+// before they do anything else: both belong to [Editor.Update] then.
+func (e *Editor) Open() bool { return e.search.on || e.listed() }
+
+// origin is where the text begins that is shown: behind the sign of a command.
+func (e *Editor) origin() int {
+	if len(e.text) > 0 && e.text[0].text == "!" {
+		return 1
+	}
+	return 0
+}
+
+// Update takes a message. A command that it returns is to be run; when the
+// person has sent the prompt, ok is true, submitted is what was sent, and the
+// editor is empty.
+func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
+	switch msg := msg.(type) {
+	case tea.ModeReportMsg:
+		if msg.Mode == ansi.ModeUnicodeCore && msg.Value != ansi.ModeNotRecognized && msg.Value != ansi.ModePermanentlyReset {
+			e.measure(ansi.GraphemeWidth)
+		}
+	case tea.PasteMsg:
+		e.notice = ""
+		e.paste(msg.Content)
+	case found:
+		e.found(msg)
+	case tea.KeyPressMsg:
+		e.notice = ""
+		return e.key(msg)
+	}
+	return nil, "", false
+}
+
+// measure changes how wide characters are.
+func (e *Editor) measure(widths ansi.Method) {
+	e.widths, e.rows = widths, nil
+	e.text = slices.Clone(e.text)
+	for i, p := range e.text {
+		if p.text != "\n" {
+			e.text[i].cols = widths.StringWidth(p.show)
+		}
+	}
+}
+
+// key carries out a key.
+func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool) {
+	name := k.Keystroke()
+	if k.Text != "" {
+		name = "" // an input method can type "up"
+	}
+	if e.search.on && e.searchKey(name, k.Text) {
+		return nil, "", false
+	}
+	if e.listed() {
+		if cmd, done := e.listKey(name); done {
+			return cmd, "", false
+		}
+	}
+	before := e.last
+	e.last = other
+	vertical := false
+	switch name {
+	case "enter":
+		switch {
+		case e.at > e.origin() && e.text[e.at-1].text == `\` && e.lineEnd(e.at) == e.at:
+			e.replace(e.at-1, e.at, e.pieces("\n"))
+		default:
+			submitted, ok = e.submit()
+			return nil, submitted, ok
+		}
+	case "shift+enter", "alt+enter", "ctrl+enter", "ctrl+j":
+		e.insert("\n")
+	case "tab":
+		return e.complete(true), "", false
+	case "left", "ctrl+b":
+		e.move(e.at - 1)
+	case "right", "ctrl+f":
+		e.move(e.at + 1)
+	case "alt+left", "ctrl+left", "alt+b":
+		e.move(e.wordLeft(e.at, piece.isWord))
+	case "alt+right", "ctrl+right", "alt+f":
+		e.move(e.wordRight(e.at, piece.isWord))
+	case "home", "ctrl+a":
+		e.move(e.lineStart(e.at))
+	case "end", "ctrl+e":
+		e.move(e.lineEnd(e.at))
+	case "ctrl+home", "alt+<":
+		e.move(0)
+	case "ctrl+end", "alt+>":
+		e.move(len(e.text))
+	case "up", "ctrl+p":
+		vertical = true
+		e.vertical(-1)
+	case "down", "ctrl+n":
+		vertical = true
+		e.vertical(1)
+	case "backspace", "ctrl+h", "shift+backspace":
+		e.replace(max(e.at-1, 0), e.at, nil)
+		return e.complete(false), "", false
+	case "delete", "ctrl+d":
+		e.replace(e.at, min(e.at+1, len(e.text)), nil)
+		return e.complete(false), "", false
+	case "ctrl+w":
+		e.kill(e.wordLeft(e.at, notBlank), e.at, before)
+	case "alt+backspace", "ctrl+backspace":
+		e.kill(e.wordLeft(e.at, piece.isWord), e.at, before)
+	case "alt+d", "alt+delete", "ctrl+delete":
+		e.kill(e.at, e.wordRight(e.at, piece.isWord), before)
+	case "ctrl+u":
+		from := e.lineStart(e.at)
+		if from == e.at {
+			from = max(from-1, 0)
+		}
+		e.kill(from, e.at, before)
+	case "ctrl+k":
+		to := e.lineEnd(e.at)
+		if to == e.at {
+			to = min(to+1, len(e.text))
+		}
+		e.kill(e.at, to, before)
+	case "ctrl+y":
+		e.yank()
+	case "ctrl+_", "ctrl+/", "ctrl+shift+-":
+		e.takeBack()
+	case "ctrl+r":
+		e.startSearch()
+	default:
+		if k.Text == "" {
+			return nil, "", false
+		}
+		e.typed(k.Text, before)
+		return e.complete(false), "", false
+	}
+	if !vertical {
+		e.goal = -1
+	}
+	e.list.close()
+	return nil, "", false
+}
+
+// move puts the cursor before a piece.
+func (e *Editor) move(at int) {
+	e.at = min(max(at, e.origin()), len(e.text))
+}
+
+// replace puts pieces in the place of others and the cursor behind them, as a
+// step of its own for undo.
+func (e *Editor) replace(from, to int, with []piece) {
+	if from == to && len(with) == 0 {
+		return
+	}
+	e.remember()
+	e.splice(from, to, with)
+}
+
+func (e *Editor) splice(from, to int, with []piece) {
+	e.text = slices.Concat(e.text[:from], with, e.text[to:])
+	e.at = max(from+len(with), e.origin()) // a ! may have come to the beginning
+	e.goal, e.rows, e.recall.on = -1, nil, false
+}
+
+func (e *Editor) remember() {
+	e.undo = append(e.undo, state{e.text, e.at})
+	pieces := 0
+	for _, s := range e.undo {
+		pieces += len(s.text)
+	}
+	for len(e.undo) > maxUndo || pieces > undoPieces && len(e.undo) > 1 {
+		pieces -= len(e.undo[0].text)
+		e.undo = slices.Delete(e.undo, 0, 1)
+	}
+}
+
+// takeBack undoes a step.
+func (e *Editor) takeBack() {
+	if n := len(e.undo); n > 0 {
+		e.text, e.at, e.undo, e.rows = e.undo[n-1].text, e.undo[n-1].at, e.undo[:n-1], nil
+	}
+	e.recall.on = false
+}
+
+// typed inserts what was typed; characters in a row are one step for undo.
+func (e *Editor) typed(text string, before action) {
+	text = strings.ToValidUTF8(text, "�")
+	if !e.fits(len(text)) {
+		return
+	}
+	if before != typing {
+		e.remember()
+	}
+	e.last = typing
+	from := e.at
+	if first(text) >= utf8.RuneSelf && from > e.origin() && e.text[from-1].pasted == 0 && !e.text[from-1].blank() {
+		// A mark goes onto the character before it.
+		from--
+		text = e.text[from].text + text
+	}
+	e.splice(from, e.at, e.pieces(text))
+}
+
+// insert puts a text where the cursor is.
+func (e *Editor) insert(text string) {
+	if e.fits(len(text)) {
+		e.replace(e.at, e.at, e.pieces(text))
+	}
+}
+
+// fits says whether there is room for so many bytes, and tells the person if not.
+func (e *Editor) fits(more int) bool {
+	size := 0
+	for _, p := range e.text {
+		size += len(p.text)
+	}
+	if size+more > MaxBytes {
+		e.notice = fmt.Sprintf("not inserted: a prompt has %d KiB at most; name a file with @ instead", MaxBytes>>10)
+		return false
+	}
+	return true
+}
+
+// paste inserts what was pasted. It never sends, however it ends.
+func (e *Editor) paste(text string) {
+	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "�")
+	if text == "" || !e.fits(len(text)) {
+		return
+	}
+	if e.search.on {
+		e.endSearch()
+	}
+	e.list.close()
+	e.last = other
+	if countLines(text) <= foldLines && utf8.RuneCountInString(text) <= foldChars && len(e.text) < maxShown {
+		e.replace(e.at, e.at, e.pieces(text))
+		return
+	}
+	e.pastes = append(e.pastes[max(0, len(e.pastes)-maxPastes+1):], text)
+	e.replace(e.at, e.at, []piece{folded("pasted", text, e.text)})
+}
+
+// load makes pieces of a text that comes back, with its pastes by their size.
+func (e *Editor) load(text string) (out []piece) {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "�")
+	for text != "" {
+		at, paste := len(text), ""
+		for _, p := range e.pastes {
+			if i := strings.Index(text, p); i >= 0 && (i < at || i == at && len(p) > len(paste)) {
+				at, paste = i, p
+			}
+		}
+		if plain := text[:at]; len(out)+len(plain) > maxShown {
+			out = append(out, folded("kept", plain, out))
+		} else {
+			out = append(out, e.pieces(plain)...)
+		}
+		if paste != "" {
+			out = append(out, folded("pasted", paste, out))
+		}
+		text = text[at+len(paste):]
+	}
+	return out
+}
+
+// kill takes pieces away and keeps them for Ctrl-Y, together with those that the
+// key before has taken.
+func (e *Editor) kill(from, to int, before action) {
+	if from == to {
+		return
+	}
+	taken := e.text[from:to]
+	switch {
+	case before != killing:
+		e.killed = taken
+	case to == e.at:
+		e.killed = slices.Concat(taken, e.killed)
+	default:
+		e.killed = slices.Concat(e.killed, taken)
+	}
+	e.replace(from, to, nil)
+	e.last = killing
+}
+
+func (e *Editor) yank() {
+	if e.fits(len(join(e.killed))) {
+		e.replace(e.at, e.at, e.killed)
+	}
+}
+
+// submit sends the prompt and keeps it in the history.
+func (e *Editor) submit() (text string, ok bool) {
+	text = e.Value()
+	if strings.TrimSpace(text) == "" {
+		return "", false
+	}
+	e.text, e.at, e.undo, e.rows, e.top = nil, 0, nil, nil, 0
+	e.recall = recall{}
+	e.list.close()
+	if text[0] != ' ' {
+		kept := text
+		if e.opts.Redact != nil {
+			kept = e.opts.Redact(text)
+		}
+		if err := e.history.add(kept); err != nil {
+			e.notice = err.Error()
+		}
+	}
+	return text, true
+}
+
+// vertical moves the cursor a row, or at the first and the last one through the
+// history.
+func (e *Editor) vertical(by int) {
+	rows := e.layout()
+	at := rowOf(rows, e.at)
+	to := at + by
+	if to < 0 || to >= len(rows) {
+		e.walk(by)
+		return
+	}
+	if e.goal < 0 {
+		e.goal = e.width(rows[at].from, e.at)
+	}
+	e.at = rows[to].from
+	end := rows[to].to
+	if to+1 < len(rows) && rows[to+1].from == end {
+		end-- // the end of a row that goes on is the beginning of the next
+	}
+	for used := 0; e.at < end; e.at++ {
+		if used += min(e.text[e.at].cols, e.columns); used > e.goal {
+			break
+		}
+	}
+}
+
+// width is how many columns pieces of one row take.
+func (e *Editor) width(from, to int) (columns int) {
+	for _, p := range e.text[from:to] {
+		columns += min(p.cols, e.columns)
+	}
+	return columns
+}
+
+func (e *Editor) layout() []row {
+	if e.rows == nil {
+		e.rows = layout(e.text, e.origin(), e.columns)
+	}
+	return e.rows
+}
+
+// View is the editor in rows of at most width columns, and in at most so many
+// rows: the text, and below it the list, the search or a notice.
+func (e *Editor) View(width, most int) string {
+	const signs = 2
+	if columns := max(width-signs-1, minColumns); columns != e.columns { // one for the cursor behind the last character
+		e.columns, e.rows, e.goal = columns, nil, -1
+	}
+	if e.search.on && most < 2 {
+		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1)}
+		return e.search.view(e, width)
+	}
+	below := e.below(width, most-1)
+	rows := e.layout()
+	at := rowOf(rows, e.at)
+	n := min(len(rows), maxRows, max(most-len(below), 1))
+	e.top = min(max(e.top, at-n+1), at, len(rows)-n)
+	e.cursor = tea.Position{X: signs + e.width(rows[at].from, e.at), Y: at - e.top}
+
+	var out []string
+	for i := e.top; i < e.top+n; i++ {
+		sign := "  "
+		switch {
+		case i == 0 && e.origin() > 0:
+			sign = e.style(terminal.Yellow, "! ")
+		case i == 0:
+			sign = e.style(terminal.Bold, "> ")
+		case i == e.top:
+			sign = e.style(terminal.Dim, "^ ") // there is more above
+		case i == e.top+n-1 && i < len(rows)-1:
+			sign = e.style(terminal.Dim, "v ")
+		}
+		out = append(out, sign+e.show(rows[i]))
+	}
+	if len(e.text) == 0 && !e.search.on {
+		out[0] += e.style(terminal.Dim, ansi.Truncate("ask, or /help", e.columns, "…"))
+	}
+	if e.search.on {
+		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1), Y: len(out)}
+	}
+	for _, row := range below {
+		out = append(out, e.widths.Truncate(row, width, ""))
+	}
+	return strings.Join(out, "\n")
+}
+
+// show is a row of text as it stands on the screen.
+func (e *Editor) show(r row) string {
+	var b strings.Builder
+	for _, p := range e.text[r.from:r.to] {
+		switch {
+		case p.pasted > 0:
+			b.WriteString(e.style(terminal.Dim, ansi.Truncate(p.show, e.columns, "…")))
+		case p.cols > e.columns:
+			b.WriteString(e.widths.Truncate(p.show, e.columns, "…"))
+		default:
+			b.WriteString(p.show)
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func (e *Editor) style(style, text string) string {
+	return terminal.Style(e.opts.Color, style, text)
+}
+
+// below is what stands below the text, in at most so many rows.
+func (e *Editor) below(width, most int) []string {
+	switch {
+	case most < 1:
+		return nil
+	case e.search.on:
+		return []string{e.search.view(e, width)}
+	case e.notice != "":
+		return []string{"  " + e.style(terminal.Red, e.widths.Truncate(terminal.Line(e.notice), width-3, "…"))}
+	case e.listed():
+		return e.list.view(e, width, most)
+	}
+	return nil
+}
+
+// Cursor is where the cursor of the terminal belongs, relative to the first row
+// of the last [Editor.View].
+func (e *Editor) Cursor() *tea.Cursor { return tea.NewCursor(e.cursor.X, e.cursor.Y) }

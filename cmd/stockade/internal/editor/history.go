@@ -1,0 +1,186 @@
+package editor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// The limits of the history, in the file and in memory.
+const (
+	maxEntries      = 1000
+	maxEntryBytes   = 64 << 10 // of a line of the file; a longer prompt is kept for the chat only
+	maxHistoryBytes = 4 << 20  // beyond, the file is made shorter; no more than that is read
+)
+
+// history is the prompts of the past, in a file of one JSON string a line, the
+// newest last. Chats at the same time append to it. Nothing in it is an error:
+// what cannot be read is skipped.
+type history struct {
+	path    string // empty: it is kept in memory only
+	loaded  bool
+	entries []string
+}
+
+// all returns the prompts, the newest last. The file is read when they are
+// needed first.
+func (h *history) all() []string {
+	if !h.loaded {
+		h.loaded, h.entries = true, h.read()
+	}
+	return h.entries
+}
+
+func (h *history) read() []string {
+	if h.path == "" {
+		return nil
+	}
+	f, err := open(h.path, os.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := tail(f)
+	if err != nil {
+		return nil
+	}
+	var entries []string
+	for len(data) > 0 && len(entries) < maxEntries {
+		data = bytes.TrimSuffix(data, []byte{'\n'})
+		line := data[bytes.LastIndexByte(data, '\n')+1:]
+		data = data[:len(data)-len(line)]
+		var entry string
+		if len(line) <= maxEntryBytes && json.Unmarshal(line, &entry) == nil && entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	slices.Reverse(entries)
+	return entries
+}
+
+// tail reads the end of a file, from the beginning of a line.
+func tail(f *os.File) ([]byte, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, st.Size()-maxHistoryBytes)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, maxHistoryBytes))
+	if from > 0 {
+		data = data[bytes.IndexByte(data, '\n')+1:]
+	}
+	return data, err
+}
+
+// open opens a regular file, and waits for nobody.
+func open(path string, flag int) (*os.File, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.OpenFile(path, flag, 0o600)
+}
+
+// add keeps a prompt, unless it is that before.
+func (h *history) add(prompt string) error {
+	entries := h.all()
+	if n := len(entries); n > 0 && entries[n-1] == prompt {
+		return nil
+	}
+	h.entries = append(entries[max(0, len(entries)-maxEntries+1):], prompt)
+	if h.path == "" {
+		return nil
+	}
+	line, err := json.Marshal(prompt)
+	if err != nil || len(line) >= maxEntryBytes {
+		return err
+	}
+	if err := h.append(append(line, '\n')); err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	return nil
+}
+
+// lockTimeout is how long a chat waits for another one that shortens the file,
+// which takes some milliseconds.
+const lockTimeout = 10 * time.Second
+
+// append writes one line. Several chats can do so at once, because each line is
+// one write; the lock keeps them from writing to a file that is being replaced.
+func (h *history) append(line []byte) error {
+	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryRLockContext(ctx, 5*time.Millisecond); err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	f, err := open(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if last := make([]byte, 1); st.Size() > 0 {
+		// A crash or a full disk may have left half a line.
+		if _, err := f.ReadAt(last, st.Size()-1); err == nil && last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if _, err := f.Write(line); err != nil {
+		return err
+	}
+	if st.Size() > maxHistoryBytes {
+		lock.Unlock()
+		return h.shorten()
+	}
+	return nil
+}
+
+// shorten puts a file of the newest prompts in the place of one that is too
+// long, of which it fills half at most.
+func (h *history) shorten() error {
+	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return err // the next prompt tries again
+	}
+	defer lock.Unlock()
+	var lines [][]byte
+	size := 0
+	for _, entry := range slices.Backward(h.read()) {
+		line, err := json.Marshal(entry)
+		if size += len(line) + 1; err != nil || size > maxHistoryBytes/2 {
+			break
+		}
+		lines = append(lines, append(line, '\n'))
+	}
+	slices.Reverse(lines)
+	f, err := os.CreateTemp(filepath.Dir(h.path), filepath.Base(h.path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(bytes.Join(lines, nil)); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), h.path)
+}

@@ -1,0 +1,148 @@
+package editor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+)
+
+// recall is a walk through the history with Up and Down.
+type recall struct {
+	on      bool     // until the text is changed
+	entries []string // that begin with what had been typed, the newest last
+	at      int
+	draft   state // is given back behind the newest
+}
+
+// walk goes to an older or a newer prompt: to those that begin with what had
+// been typed, or to all if none does.
+func (e *Editor) walk(by int) {
+	if !e.recall.on {
+		all := e.history.all()
+		typed := e.Value()
+		entries := slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return !strings.HasPrefix(entry, typed) || entry == typed })
+		if len(entries) == 0 {
+			entries = all
+		}
+		e.recall = recall{on: true, entries: entries, at: len(entries), draft: state{e.text, e.at}}
+	}
+	r := &e.recall
+	to := r.at + by
+	switch {
+	case to < 0 || to > len(r.entries):
+		return
+	case to == len(r.entries):
+		e.text, e.at, e.rows = r.draft.text, r.draft.at, nil
+	default:
+		e.text, e.rows = e.load(r.entries[to]), nil
+		e.at = len(e.text)
+		if by < 0 {
+			e.at = e.lineEnd(e.origin()) // so that Up goes on
+		}
+	}
+	r.at, e.goal = to, -1
+}
+
+// search is a search of the history, the newest first.
+type search struct {
+	on    bool
+	query string
+	at    int    // the entry that is shown; len of all: none yet
+	says  string // why nothing else was found
+	draft state
+}
+
+func (e *Editor) startSearch() {
+	e.search = search{on: true, at: len(e.history.all()), draft: state{e.text, e.at}}
+}
+
+// searchKey carries out a key while a search is open, and returns false for one
+// that ends it and is to be carried out on what was found.
+func (e *Editor) searchKey(name, text string) bool {
+	s := &e.search
+	switch name {
+	case "ctrl+r", "up", "ctrl+p":
+		e.find(s.at-1, "nothing older")
+	case "esc", "ctrl+c", "ctrl+g":
+		e.text, e.at, e.rows, s.on = s.draft.text, s.draft.at, nil, false
+	case "enter", "tab":
+		e.endSearch()
+	case "backspace", "ctrl+h":
+		if r := []rune(s.query); len(r) > 0 {
+			s.query = string(r[:len(r)-1])
+		}
+		e.find(len(e.history.all())-1, "not found")
+	default:
+		if text == "" {
+			e.endSearch()
+			return false
+		}
+		if len(s.query)+len(text) <= foldChars {
+			s.query += text
+		}
+		e.find(min(s.at, len(e.history.all())-1), "not found")
+	}
+	return true
+}
+
+// endSearch leaves what was found as the text, which undo takes back.
+func (e *Editor) endSearch() {
+	e.search.on, e.recall.on = false, false
+	e.undo = append(e.undo, e.search.draft)
+	e.last = other
+}
+
+// find shows the newest entry that has the query, from one on. If there is none,
+// what is shown stays if it has the query too.
+func (e *Editor) find(from int, none string) {
+	s, all := &e.search, e.history.all()
+	s.says = ""
+	if s.query != "" {
+		for i := from; i >= 0; i-- {
+			if s.in(all[i]) {
+				s.at = i
+				e.text, e.rows = e.load(all[i]), nil
+				e.at = len(e.text)
+				return
+			}
+		}
+		s.says = none
+		if s.at < len(all) && s.in(all[s.at]) {
+			return
+		}
+	}
+	e.text, e.at, e.rows, s.at = s.draft.text, s.draft.at, nil, len(all)
+}
+
+func (s *search) in(entry string) bool {
+	return strings.Contains(strings.ToLower(entry), strings.ToLower(s.query))
+}
+
+func (s *search) sign(width int) string {
+	if width < 30 {
+		return "  ? "
+	}
+	return "  search: "
+}
+
+func (s *search) view(e *Editor, width int) string {
+	says := "   " + cmp.Or(s.says, "Enter takes it, Ctrl-R: older, Esc: back")
+	room := max(width-1-s.column(e, width), 0)
+	return e.style(terminal.Dim, s.sign(width)) + s.shown(e, width) + e.style(terminal.Dim, e.widths.Truncate(says, room, "…"))
+}
+
+// shown is the end of the query, as much as there is room for.
+func (s *search) shown(e *Editor, width int) string {
+	line := terminal.Line(s.query)
+	if more := e.widths.StringWidth(line) - max(width-len(s.sign(width))-1, 1); more > 0 {
+		line = e.widths.TruncateLeft(line, more+1, "…")
+	}
+	return line
+}
+
+// column is that of the cursor.
+func (s *search) column(e *Editor, width int) int {
+	return len(s.sign(width)) + e.widths.StringWidth(s.shown(e, width))
+}

@@ -1,0 +1,189 @@
+package editor
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/visible"
+)
+
+// piece is what the cursor steps over at once and what one Backspace deletes: a
+// character with its marks, the end of a line, or a paste that is shown by its
+// size.
+type piece struct {
+	text   string // what is sent
+	show   string // what stands on the screen, visible
+	cols   int    // that it takes there
+	pasted int    // its number among those that are shown by their size; 0 is none
+}
+
+func (p piece) blank() bool {
+	return p.pasted == 0 && (p.text == " " || p.text == "\t" || p.text == "\n")
+}
+func (p piece) isEnd() bool  { return p.text == "\n" }
+func (p piece) isWord() bool { return p.pasted > 0 || isWord(first(p.text)) }
+
+func first(s string) rune { r, _ := utf8.DecodeRuneInString(s); return r }
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+
+// pieces takes a text apart. What a terminal would not show as what it is shows
+// as its code, and is sent as what it is.
+func (e *Editor) pieces(text string) []piece {
+	out := make([]piece, 0, len(text))
+	for text != "" {
+		p := piece{text: text[:1], show: text[:1], cols: 1}
+		if c := text[0]; c >= ' ' && c <= '~' && (len(text) == 1 || text[1] < utf8.RuneSelf) {
+			out, text = append(out, p), text[1:]
+			continue
+		}
+		switch text[0] {
+		case '\n':
+			p.show, p.cols = "", 0
+		case '\t':
+			p.show, p.cols = "    ", 4
+		case 0x7F: // as all below the blank that are not above
+			p.show, p.cols = terminal.Visible(p.text), len("<U+007F>")
+		default:
+			p.text, _ = ansi.FirstGraphemeCluster(text, e.widths)
+			p.show = terminal.Visible(p.text)
+			p.cols = e.widths.StringWidth(p.show)
+		}
+		out, text = append(out, p), text[len(p.text):]
+	}
+	return out
+}
+
+// folded is a long text as one piece, among others.
+func folded(verb, text string, among []piece) piece {
+	n := 1
+	for _, p := range among {
+		n = max(n, p.pasted+1)
+	}
+	size := fmt.Sprintf("%s characters", thousands(utf8.RuneCountInString(text)))
+	if lines := countLines(text); lines > 1 {
+		size = fmt.Sprintf("%s lines", thousands(lines))
+	}
+	if hidden := countHidden(text); hidden > 0 {
+		size += fmt.Sprintf(", %s hidden", thousands(hidden))
+	}
+	show := fmt.Sprintf("[%s %s]", verb, size)
+	if n > 1 {
+		show = fmt.Sprintf("[%s %s #%d]", verb, size, n)
+	}
+	return piece{text: text, show: show, cols: len(show), pasted: n}
+}
+
+func countLines(text string) int { return strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1 }
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
+}
+
+// join is the text of pieces.
+func join(pieces []piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// row is a range of pieces that stands in one row of the screen.
+type row struct{ from, to int }
+
+// layout breaks the text into rows of at most so many columns, after blanks
+// where there are some.
+func layout(text []piece, from, columns int) (rows []row) {
+	r, used, blank := row{from, from}, 0, -1 // blank: behind the last blank of the row
+	for i := from; i < len(text); i++ {
+		p := text[i]
+		if p.isEnd() {
+			rows = append(rows, row{r.from, i})
+			r, used, blank = row{i + 1, i + 1}, 0, -1
+			continue
+		}
+		cols := min(p.cols, columns)
+		for used+cols > columns && i > r.from {
+			at := i
+			if blank > r.from && !p.blank() {
+				at = blank
+			}
+			rows = append(rows, row{r.from, at})
+			r, used, blank = row{at, at}, 0, -1
+			for _, moved := range text[at:i] {
+				used += min(moved.cols, columns)
+			}
+		}
+		if used += cols; p.blank() {
+			blank = i + 1
+		}
+	}
+	return append(rows, row{r.from, len(text)})
+}
+
+// rowOf is the row in which the cursor stands.
+func rowOf(rows []row, at int) int {
+	for i := len(rows) - 1; i > 0; i-- {
+		if at >= rows[i].from {
+			return i
+		}
+	}
+	return 0
+}
+
+// lineStart is where the line begins in which the cursor stands.
+func (e *Editor) lineStart(at int) int {
+	for at > e.origin() && !e.text[at-1].isEnd() {
+		at--
+	}
+	return at
+}
+
+func (e *Editor) lineEnd(at int) int {
+	for at < len(e.text) && !e.text[at].isEnd() {
+		at++
+	}
+	return at
+}
+
+// wordLeft is where the word begins that ends before at. Words are of pieces of
+// one kind; a paste that is shown by its size is one by itself.
+func (e *Editor) wordLeft(at int, is func(piece) bool) int {
+	for at > e.origin() && !is(e.text[at-1]) {
+		at--
+	}
+	for end := at; at > e.origin() && is(e.text[at-1]) && (at == end || e.text[at].pasted == 0 && e.text[at-1].pasted == 0); {
+		at--
+	}
+	return at
+}
+
+func (e *Editor) wordRight(at int, is func(piece) bool) int {
+	for at < len(e.text) && !is(e.text[at]) {
+		at++
+	}
+	for start := at; at < len(e.text) && is(e.text[at]) && (at == start || e.text[at].pasted == 0 && e.text[at-1].pasted == 0); {
+		at++
+	}
+	return at
+}
+
+func notBlank(p piece) bool { return !p.blank() }
+
+func countHidden(text string) (n int) {
+	for _, r := range text {
+		if (r < ' ' || r > '~') && visible.Hidden(r) {
+			n++
+		}
+	}
+	return n
+}

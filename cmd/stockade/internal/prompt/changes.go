@@ -1,0 +1,222 @@
+package prompt
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+)
+
+// contextFor is how many lines around each difference are shown before all of it is.
+const contextFor = 1
+
+// span is a run of lines of what host/diff says of changes: of the differences of one
+// file, or of lines around them.
+type span struct {
+	from, to string // the names of the file; empty: none of this is a difference
+	lines    []line
+}
+
+// line is one line, with its sign, and its number in the file: of a line that is gone
+// in the former, of any other in the new one.
+type line struct {
+	sign   byte // 0: it is none of a difference
+	number int
+	text   string
+	far    bool // from every difference
+}
+
+var hunkStart = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$`)
+
+// spans reads what host/diff says. How many lines a difference has is said before
+// them, so that none of them can pass for anything else. What it cannot read stays as
+// it is.
+func spans(text string) []span {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	var out []span
+	plain := func(text string) {
+		if len(out) == 0 || out[len(out)-1].from != "" {
+			out = append(out, span{})
+		}
+		s := &out[len(out)-1]
+		s.lines = append(s.lines, line{text: text})
+	}
+	for i := 0; i < len(lines); {
+		from, isFrom := strings.CutPrefix(lines[i], "--- ")
+		if !isFrom || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart.MatchString(lines[i+2]) {
+			plain(lines[i])
+			i++
+			continue
+		}
+		s := span{from: from, to: lines[i+1][len("+++ "):]}
+		i += 2
+		for whole := true; whole && i < len(lines); {
+			hunk := hunkStart.FindStringSubmatch(lines[i])
+			if hunk == nil {
+				break
+			}
+			var read []line
+			read, whole = hunkLines(hunk, lines[i+1:])
+			s.lines = append(s.lines, read...)
+			i += 1 + len(read)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// hunkLines are the lines of one hunk, and whether all of them are there.
+func hunkLines(start []string, lines []string) (out []line, whole bool) {
+	number := func(i int) int {
+		if start[i] == "" {
+			return 1
+		}
+		n, _ := strconv.Atoi(start[i])
+		return n
+	}
+	was, wasLeft, is, isLeft := number(1), number(2), number(3), number(4)
+	for _, text := range lines {
+		l := line{text: strings.TrimPrefix(text, " ")}
+		if text != "" {
+			l.sign, l.text = text[0], text[1:]
+		}
+		switch {
+		case l.sign == '\\': // no newline at the end of the file
+			l.text = text
+		case wasLeft <= 0 && isLeft <= 0:
+			return near(out), true
+		case l.sign == '-' && wasLeft > 0:
+			l.number, was, wasLeft = was, was+1, wasLeft-1
+		case l.sign == '+' && isLeft > 0:
+			l.number, is, isLeft = is, is+1, isLeft-1
+		case l.sign == ' ' && wasLeft > 0 && isLeft > 0:
+			l.number, was, wasLeft, is, isLeft = is, was+1, wasLeft-1, is+1, isLeft-1
+		default:
+			return near(out), false
+		}
+		out = append(out, l)
+	}
+	return near(out), wasLeft <= 0 && isLeft <= 0
+}
+
+// near finds the lines that are far from every difference.
+func near(lines []line) []line {
+	for i := range lines {
+		lines[i].far = true
+		for j := max(0, i-contextFor); j <= min(len(lines)-1, i+contextFor); j++ {
+			if lines[j].sign != ' ' {
+				lines[i].far = false
+			}
+		}
+	}
+	return lines
+}
+
+// counts are how many lines of a file come and go.
+func (s span) counts() string {
+	come, goes := 0, 0
+	for _, l := range s.lines {
+		switch l.sign {
+		case '+':
+			come++
+		case '-':
+			goes++
+		}
+	}
+	return fmt.Sprintf("+%d -%d", come, goes)
+}
+
+// name is what the file is called, as host/diff writes it.
+func (s span) name() string {
+	if name, ok := strings.CutPrefix(s.to, "b/"); ok {
+		return name
+	}
+	return strings.TrimPrefix(s.from, "a/")
+}
+
+// rows are the lines behind bars. Of the differences of a file the numbers stand before
+// them; all has what is around them, too.
+func (s span) rows(width int, all bool) (rows []row) {
+	if s.from == "" {
+		var texts []string
+		for _, l := range s.lines {
+			texts = append(texts, l.text)
+		}
+		return gutter(texts, width)
+	}
+	digits := 1
+	for _, l := range s.lines {
+		digits = max(digits, len(strconv.Itoa(l.number)))
+	}
+	tabs := s.tabs()
+	for i := 0; i < len(s.lines); i++ {
+		l := s.lines[i]
+		if l.far && !all {
+			continue
+		}
+		end := i + 1
+		for end < len(s.lines) && s.lines[end].sign == l.sign && s.lines[end].text == l.text && !s.lines[end].far {
+			end++
+		}
+		text := l.text
+		if tabs {
+			rest := strings.TrimLeft(text, "\t")
+			text = strings.Repeat("    ", len(text)-len(rest)) + rest
+		}
+		words := fmt.Sprintf("%*d %c", digits, l.number, l.sign)
+		if l.sign == '\\' {
+			words = strings.Repeat(" ", digits+1)
+		}
+		rows = append(rows, rowsOf(words, text, signStyle(l.sign), width)...)
+		if more := end - i - 1; more >= repeated {
+			rows = append(rows, notes(width, "the line above %d times more", more)...)
+			i = end - 1
+		}
+	}
+	return rows
+}
+
+// tabs reports whether tabs are all that indents lines: blanks in their place cannot be
+// taken for others then.
+func (s span) tabs() bool {
+	for _, l := range s.lines {
+		if strings.HasPrefix(strings.TrimLeft(l.text, "\t"), " ") {
+			return false
+		}
+	}
+	return true
+}
+
+// signStyle is the colour of a line of a diff.
+func signStyle(sign byte) string {
+	switch sign {
+	case '+':
+		return terminal.Green
+	case '-':
+		return terminal.Red
+	}
+	return ""
+}
+
+// kept are spans as a question shows them: where one file is told of in one line, that,
+// if it is plain, and the numbers of its lines, for the headline; and the rest for behind
+// the bars, in which each file has its name.
+func kept(all []span) (headline string, rest []span) {
+	if len(all) == 0 || all[0].from != "" || len(all[0].lines) != 1 || len(all) > 2 || !plainChange.MatchString(all[0].lines[0].text) {
+		return "", all
+	}
+	headline = all[0].lines[0].text
+	if len(all) == 1 {
+		return headline, nil
+	}
+	if all[1].from == "" || !strings.Contains(headline+" ", " "+all[1].name()+" ") {
+		return "", all
+	}
+	return headline, all[1:]
+}
+
+// plainChange is a line about one change in which nothing can deceive: no blank, quote
+// or letter beyond ASCII stands in a name.
+var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( \([a-z0-9, -]+\))*$`)

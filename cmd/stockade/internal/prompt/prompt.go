@@ -1,0 +1,249 @@
+package prompt
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Asker puts prompts to a person, on whatever the person has before them.
+type Asker interface {
+	// Ask shows a prompt until something is chosen that answers it. What was typed
+	// before the person could see it, or what was shown last, answers nothing. The end
+	// of input is [Prompt.No]. If ctx ends, the prompt ends with it, and the error is
+	// the cause. It is called by one goroutine at a time.
+	Ask(ctx context.Context, p *Prompt) (Choice, error)
+}
+
+// View is where a prompt is shown. The zero value is 80 columns, 24 rows and no colours.
+type View struct {
+	Width, Height int
+	Color         bool
+}
+
+func (v View) width() int {
+	if v.Width <= 0 {
+		return 80
+	}
+	return v.Width
+}
+
+func (v View) height() int {
+	if v.Height <= 0 {
+		return 24
+	}
+	return v.Height
+}
+
+func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
+
+// ours is a text of ours, in as many rows as it needs.
+func (v View) ours(style, indent, text string) (rows []string) {
+	for _, row := range terminal.Wrap(text, max(v.width()-len(indent)-1, 2)) {
+		rows = append(rows, v.style(style, indent+row))
+	}
+	return rows
+}
+
+// Choice is what a key stands for. Its words are ours.
+type Choice struct {
+	Letter rune
+	Words  string // what it does
+
+	scope policy.Scope
+	rule  string // what it allows beyond this call, in our words
+}
+
+// Prompt is a question with its keys. Its rows are printable ASCII and whatever of
+// others' text shows as what it is, and the colours of this program; none is wider than
+// the view, and none begins with others' text. It is used by one goroutine at a time.
+type Prompt struct {
+	what    string   // is asked
+	choices []Choice // on the row of keys, numbered from 1; the last one does nothing
+	behind  []Choice // that count when "?" was pressed, which shows what each allows
+
+	rows      func(v View, room int) (rows []string, folded bool)
+	details   func(View) []string
+	whole     func(View) []string // nil: there is no more than the rows show
+	arguments func(View) []string // nil: there are none
+
+	last struct { // what was shown last
+		View
+		rows   []string
+		folded bool
+	}
+
+	again  string // says once more what it is about
+	wholly bool   // the first choice counts only where nothing is folded
+	opened bool   // "?" was pressed
+	yes    string // what is said after a yes, and a no
+	no     string
+}
+
+// New is a question of another kind than about calls: what is asked, the choices of
+// which the last one does nothing, and the rows before and after "?".
+func New(what string, choices []Choice, rows, details func(View) []string) *Prompt {
+	return &Prompt{what: what, choices: choices, details: details, rows: func(v View, _ int) ([]string, bool) { return rows(v), false }}
+}
+
+// Rows are the question, without the keys. With them it is no higher than the view, if
+// that has at least 12 rows.
+func (p *Prompt) Rows(v View) []string {
+	rows, _ := p.shown(v)
+	return rows
+}
+
+func (p *Prompt) shown(v View) (rows []string, folded bool) {
+	if p.last.rows == nil || p.last.View != v { // whoever draws a screen asks often
+		p.last.View = v
+		p.last.rows, p.last.folded = p.rows(v, v.height()-len(p.keys(v, p.choices, true))-1) // one for what is typed meanwhile
+	}
+	return p.last.rows, p.last.folded
+}
+
+// offered are the choices on the row of keys, and whether something is folded.
+func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
+	_, folded = p.shown(v)
+	if p.wholly && folded {
+		return p.choices[1:], folded
+	}
+	return p.choices, folded
+}
+
+// Keys are the row with what is asked and the keys that answer it; more than one where
+// they do not fit.
+func (p *Prompt) Keys(v View) []string {
+	choices, folded := p.offered(v)
+	return p.keys(v, choices, folded)
+}
+
+// The keys that answer nothing, and show something.
+const (
+	keyDetails   = '?'
+	keyWhole     = 'd'
+	keyArguments = 'j'
+)
+
+func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
+	words := make([]string, 0, len(choices)+2)
+	for i, c := range choices {
+		words = append(words, strings.TrimRight("["+string(c.Letter)+"]"+strconv.Itoa(i+1)+" "+c.Words, " "))
+	}
+	if folded && p.whole != nil {
+		words = append(words, "["+string(keyWhole)+"] all of it")
+	}
+	words = append(words, "["+string(keyDetails)+"]")
+	const typed = " x" // is room for the answer
+	if len("  "+p.what+"  "+strings.Join(words, "  ")+typed) >= v.width() {
+		for i, word := range words { // a letter is enough for what everybody knows
+			if rest, short := strings.CutSuffix(word, " yes"); short {
+				words[i] = rest
+			} else if rest, short := strings.CutSuffix(word, " no"); short {
+				words[i] = rest
+			}
+		}
+	}
+	rows := View{Width: v.Width}.ours("", "  ", p.what)
+	row := rows[len(rows)-1]
+	rows = rows[:len(rows)-1]
+	indent := strings.Repeat(" ", min(len(row), v.width()/3))
+	for _, word := range words {
+		parts := terminal.Rows(word, max(v.width()-len(indent)-len("  "+typed)-1, 2))
+		if len(row)+len("  "+parts[0]+typed) >= v.width() {
+			rows, row = append(rows, row), indent
+		}
+		row += "  " + parts[0]
+		for _, part := range parts[1:] {
+			rows, row = append(rows, row), indent+"  "+part
+		}
+	}
+	rows = append(rows, row)
+	for i, row := range rows {
+		rows[i] = v.style(terminal.Bold, row)
+	}
+	return rows
+}
+
+// Answer is what a key, or a line, stands for; false: for nothing. Enter alone stands
+// for nothing, so that no key pressed by chance answers.
+func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
+	typed = strings.ToLower(strings.TrimSpace(typed))
+	choices, _ := p.offered(v)
+	for i, c := range choices {
+		if typed == string(c.Letter) || typed == strconv.Itoa(i+1) || typed == map[rune]string{'y': "yes", 'n': "no"}[c.Letter] && typed != "" {
+			return c, true
+		}
+	}
+	if i := slices.IndexFunc(p.behind, func(c Choice) bool { return typed == string(c.Letter) }); i >= 0 {
+		if p.opened {
+			return p.behind[i], true
+		}
+		typed = string(keyDetails) // which says what it would allow
+	}
+	switch {
+	case typed == string(keyDetails),
+		typed == string(keyWhole) && p.whole != nil,
+		typed == string(keyArguments) && p.arguments != nil:
+		return Choice{Letter: rune(typed[0])}, true
+	}
+	return Choice{}, false
+}
+
+// Shows are the rows that a choice shows, and then what it is about once more; nil if
+// the choice is an answer.
+func (p *Prompt) Shows(v View, c Choice) []string {
+	var rows []string
+	switch c.Letter {
+	case keyDetails:
+		p.opened = true
+		rows = p.details(v)
+	case keyWhole:
+		rows = p.whole(v)
+	case keyArguments:
+		rows = p.arguments(v)
+	default:
+		return nil
+	}
+	if p.again != "" {
+		rows = append(rows, v.ours(terminal.Bold, "  ", p.again)...)
+	}
+	return rows
+}
+
+// Unanswered is what is said to who has typed something else.
+func (p *Prompt) Unanswered(v View) string {
+	choices, _ := p.offered(v)
+	var letters []string
+	for _, c := range choices {
+		letters = append(letters, string(c.Letter))
+	}
+	last := len(letters) - 1
+	return "  That is no answer: type " + strings.Join(letters[:last], ", ") + " or " + letters[last] + "; ? shows more."
+}
+
+// No is the choice that does nothing.
+func (p *Prompt) No() Choice { return p.choices[len(p.choices)-1] }
+
+// Said is what is said after an answer, in a row of ours; empty: nothing.
+func (p *Prompt) Said(c Choice) string {
+	switch {
+	case c.rule != "":
+		return "  " + p.yes + "; allowed " + c.rule
+	case c.Letter == 'y':
+		return indented(p.yes)
+	case c.Letter == p.No().Letter:
+		return indented(p.no)
+	}
+	return ""
+}
+
+func indented(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + text
+}

@@ -1,0 +1,539 @@
+package prompt
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Question is what a person is asked, and what the host has looked up for it.
+type Question struct {
+	policy.Question
+	// LeadsTo is where a path leads, by the path, if that is elsewhere: through
+	// symbolic links.
+	LeadsTo map[string]string
+}
+
+// One is the prompt about one call.
+func One(q Question) *Prompt {
+	p := &Prompt{
+		what: askedFor(q), again: headline(q, ""), yes: "allowed", no: "not allowed",
+		rows: func(v View, room int) ([]string, bool) {
+			p := page{v: v}
+			p.question(q, "", room)
+			return p.fit(room)
+		},
+		details: func(v View) []string { return details(v, q) },
+		whole: func(v View) []string {
+			p := page{v: v, all: true}
+			p.texts(q, 0)
+			return p.out
+		},
+	}
+	if len(q.Call.Args) > 0 {
+		p.arguments = func(v View) []string {
+			p := page{v: v, all: true}
+			p.barred(gutter([]string{readable(q.Call.Args)}, v.width()), 0)
+			return p.out
+		}
+	}
+	yes := Choice{Letter: 'y', Words: "yes", scope: policy.ScopeOnce}
+	if q.Changes != "" {
+		p.yes, p.no = "kept", "not kept"
+	} else {
+		yes.Words = "once"
+	}
+	p.choices = append(p.choices, yes)
+	for _, s := range scopes {
+		if !slices.Contains(q.Scopes, s.scope) {
+			continue
+		}
+		c := Choice{Letter: s.letter, Words: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
+		if s.scope == policy.ScopeSession {
+			p.choices = append(p.choices, c)
+		} else {
+			p.behind = append(p.behind, c)
+		}
+	}
+	p.choices = append(p.choices, Choice{Letter: 'n', Words: "no"})
+	return p
+}
+
+// scopes are the answers beyond one call, in the order in which they are listed.
+var scopes = []struct {
+	scope  policy.Scope
+	letter rune
+	words  string // behind what it covers
+	as     string // "allowed ..."
+	covers func(q Question) string
+}{
+	{policy.ScopeTurn, 't', ", this turn", "for this turn", covered},
+	{policy.ScopeSession, 's', ", this session", "for this session", covered},
+	{policy.ScopeProject, 'p', ", kept for this workspace", "in this workspace", covered},
+	{policy.ScopeAlways, 'a', ", kept for all workspaces", "from now on", covered},
+	{policy.ScopeBelow, 'b', ", this session", "for this session", coveredBelow},
+	{policy.ScopeKeepBelow, 'k', ", kept", "from now on", coveredBelow},
+}
+
+// covered is what such an answer covers: its rule says so at length.
+func covered(q Question) string {
+	if q.Command != "" {
+		return "this command"
+	}
+	return "every " + name(q.Tool)
+}
+
+func coveredBelow(q Question) string { return "whatever " + name(q.Tool) + " changes in one directory" }
+
+// oneByOne is the key of a batch that wants each of its calls asked about by itself.
+const oneByOne = 'e'
+
+// by is who answers at a prompt.
+const by = "terminal"
+
+// answer is what a choice says to the policy.
+func (c Choice) answer() policy.Answer {
+	return policy.Answer{Allow: c.scope != "", Scope: c.scope, By: by}
+}
+
+// many is the prompt about several calls. One yes is for all of them only if all of each
+// is on the screen.
+func many(qs []Question) *Prompt {
+	p := &Prompt{
+		what: "Allow them?", again: fmt.Sprintf("%d calls", len(qs)), wholly: true, yes: "allowed", no: "none of them is allowed",
+		choices: []Choice{
+			{Letter: 'y', Words: fmt.Sprintf("yes to all %d, all of each is above", len(qs)), scope: policy.ScopeOnce},
+			{Letter: oneByOne, Words: "one by one"},
+			{Letter: 'n', Words: "no to all"},
+		},
+		rows: func(v View, room int) ([]string, bool) {
+			p := page{v: v}
+			p.ours(terminal.Bold, "  ", fmt.Sprintf("%d calls wait for an answer", len(qs)))
+			each := max((room-1)/len(qs), 5)
+			for i, q := range qs {
+				p.question(q, fmt.Sprintf("%d. ", i+1), max(each, room-len(p.out)-each*(len(qs)-1-i)))
+			}
+			return p.fit(room)
+		},
+	}
+	each := func(rows func(View, Question) []string) func(View) []string {
+		return func(v View) (out []string) {
+			for i, q := range qs {
+				out = append(append(out, v.ours(terminal.Bold, "  ", headline(q, fmt.Sprintf("%d. ", i+1)))...), rows(v, q)...)
+			}
+			return out
+		}
+	}
+	p.details = each(details)
+	p.whole = each(func(v View, q Question) []string { return One(q).whole(v) })
+	return p
+}
+
+// askedFor is what a person is asked.
+func askedFor(q Question) string {
+	switch {
+	case strings.HasPrefix(q.Changes, "nothing"):
+		return "Tell its result?"
+	case q.Changes != "":
+		return "Keep these changes?"
+	}
+	return "Run it?"
+}
+
+// headline names the tool and what it is about to do, in a row of ours: nothing of it is
+// others' text but what is plain.
+func headline(q Question, number string) string {
+	text := number + name(q.Tool)
+	kept, _ := kept(spans(q.Changes))
+	switch {
+	case q.Command != "" && q.Changes != "":
+		return text + " has run"
+	case kept != "":
+		return text + "  " + kept
+	case q.Changes != "":
+		return text + " wants to keep what it did"
+	}
+	return text + " wants to run"
+}
+
+// page is rows on their way.
+type page struct {
+	v      View
+	all    bool // nothing is folded
+	folded bool
+	suspect
+	out []string
+}
+
+// fit folds all that there is, where it still does not fit.
+func (p *page) fit(room int) ([]string, bool) {
+	const least = 6 // in fewer, what is asked is lost
+	room = max(room, least)
+	if len(p.out) <= room {
+		return p.out, p.folded
+	}
+	var out []string
+	var said []row
+	middle := len(p.out) - room
+	for said = notes(p.v.width(), "%d rows are folded", middle); len(said)+len(p.out)-middle > room; middle++ {
+	}
+	head := (room - len(said)) / 2
+	out = append(out, p.out[:head]...)
+	for _, r := range said {
+		out = append(out, r.before+p.v.style(r.style, r.text))
+	}
+	return append(out, p.out[head+middle:]...), true
+}
+
+// ours writes a line of ours, in as many rows as it needs.
+func (p *page) ours(style, indent, text string) {
+	p.out = append(p.out, p.v.ours(style, indent, text)...)
+}
+
+// barred writes rows behind bars, at most so many; 0: all.
+func (p *page) barred(rows []row, most int) {
+	cut := false
+	if !p.all && most > 0 {
+		rows, cut = folded(rows, most, p.v.width())
+	}
+	p.folded = p.folded || cut
+	for _, r := range rows {
+		style := r.style
+		if r.text == "" {
+			style = ""
+		}
+		p.out = append(p.out, r.before+p.v.style(style, r.text))
+	}
+}
+
+// text writes a text of others.
+func (p *page) text(text string, most int) {
+	p.look(text)
+	p.barred(gutter(strings.Split(text, "\n"), p.v.width()), most)
+}
+
+// prose writes a text of others that is for reading.
+func (p *page) prose(text string) {
+	p.look(text)
+	for _, line := range strings.Split(text, "\n") {
+		p.barred(prose(bar, line, "", p.v.width()), 0)
+	}
+}
+
+// titled writes a title of ours, and a text of others: behind it where that is plain and
+// fits, and else below it, behind bars.
+func (p *page) titled(title, text string, most int) {
+	p.look(text)
+	if row := fmt.Sprintf("  %-10s %s", title, text); words.MatchString(text) && len(row) < p.v.width() {
+		p.out = append(p.out, row)
+		return
+	}
+	p.ours("", "  ", title)
+	p.text(text, most)
+}
+
+// warn writes a warning in words of ours.
+func (p *page) warn(text string) {
+	p.barred(behind(alarm, terminal.Red, terminal.Wrap(text, room(p.v.width()))), 0)
+}
+
+// findings writes what was found in the texts of others.
+func (p *page) findings() {
+	for _, found := range p.found {
+		p.warn(found)
+	}
+}
+
+// words are what may stand in a row of ours: they can be taken for no key and no
+// quotation.
+var words = regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
+
+// word is what may stand as one word in a row of ours.
+func word(text string) bool { return words.MatchString(text) && !strings.Contains(text, " ") }
+
+// question writes what a person needs to answer one question, in so many rows.
+func (p *page) question(q Question, number string, room int) {
+	p.suspect = suspect{}
+	begin := len(p.out)
+	p.head(q, number)
+	// What comes behind the texts is counted first: they get what is left.
+	end := page{v: p.v}
+	end.where(q)
+	end.warnings(q)
+	p.texts(q, max(room-(len(p.out)-begin)-len(end.out), 3))
+	p.where(q)
+	p.warnings(q)
+	p.findings()
+}
+
+// head is the headline: with how many lines change, or why it is asked.
+func (p *page) head(q Question, number string) {
+	text := headline(q, number)
+	right := ""
+	if _, rest := kept(spans(q.Changes)); len(rest) == 1 && rest[0].from != "" {
+		right = rest[0].counts()
+	} else if why := why(q); why != "" {
+		text += "   (" + why + ")"
+	}
+	if space := p.v.width() - 1 - len("  ") - len(text) - len(right); right != "" && space > 1 {
+		text += strings.Repeat(" ", space) + right
+		p.out = append(p.out, p.v.style(terminal.Yellow, "  "+text))
+		return
+	}
+	p.ours(terminal.Yellow, "  ", text)
+}
+
+// why says in a few words of ours why it is asked; empty where that is plain to see, or
+// takes more words.
+func why(q Question) string {
+	switch {
+	case q.Asks == policy.SourceAdmin:
+		return "a rule of the administrator's asks each time"
+	case q.Asks == policy.SourceProject:
+		return "a rule of the project asks each time"
+	case q.Asks != policy.SourceDefault && q.Asks != "":
+		return "a rule of yours asks"
+	case q.Changes != "":
+		return ""
+	}
+	reason := strings.TrimPrefix(q.Reason, "it starts a process, and ")
+	if q.First != "" && reason == "it starts a process" {
+		reason = q.First + ", so it is asked first"
+	}
+	if len(reason) > maxWhy || !words.MatchString(reason) {
+		return ""
+	}
+	return reason
+}
+
+// maxWhy is how long a reason is that fits into the headline.
+const maxWhy = 100
+
+// texts writes what would run, and what would change.
+func (p *page) texts(q Question, room int) {
+	args := q.Command == "" && q.Changes == ""
+	if args {
+		p.text(readable(q.Call.Args), min(room, foldRows))
+		return
+	}
+	if q.Command != "" {
+		most := room
+		if q.Changes != "" {
+			most = max(room/3, sideRows)
+		}
+		before := len(p.out)
+		p.text(q.Command, min(most, foldRows))
+		room -= len(p.out) - before
+	}
+	if q.Changes == "" {
+		return
+	}
+	if strings.HasPrefix(q.Changes, "nothing") {
+		p.ours("", "  ", "changed "+q.Changes)
+		if q.Output != "" {
+			p.ours("", "  ", "it has written")
+			p.text(q.Output, max(min(room-2, foldRows), sideRows))
+		}
+		return
+	}
+	if q.Command != "" {
+		p.ours("", "  ", "it would change")
+		room--
+	}
+	p.look(q.Changes)
+	changes := spans(q.Changes)
+	_, rest := kept(changes)
+	if q.Command != "" {
+		rest = changes
+	}
+	var rows []row
+	for _, s := range rest {
+		if s.from != "" && len(rest) > 1 {
+			rows = append(rows, rowsOf("", s.name()+"  "+s.counts(), terminal.Dim, p.v.width())...)
+		}
+		rows = append(rows, s.rows(p.v.width(), p.all)...)
+	}
+	p.barred(rows, max(min(room, foldRows), sideRows))
+}
+
+// where says in one row where it runs, whom it may reach and which secrets go there, and
+// behind bars what of that is not plain.
+func (p *page) where(q Question) {
+	var inline []string
+	type apart struct{ title, text string }
+	var below []apart
+	add := func(title, text string, plain bool) {
+		if plain && len(text) <= maxInline {
+			inline = append(inline, title+" "+text)
+		} else {
+			below = append(below, apart{title, text})
+		}
+	}
+	if q.Command != "" {
+		add("in", q.Dir, word(q.Dir))
+		inline = append(inline, "jail "+q.Tier.String())
+	}
+	if q.Network != nil {
+		hosts := strings.Join(q.Network, ", ")
+		add("may reach", hosts, words.MatchString(hosts))
+	}
+	for _, s := range q.Secrets {
+		text := s.Name + " for " + cmp.Or(strings.Join(s.Hosts, ", "), "the hosts that it is bound to")
+		add("secret", text, words.MatchString(text))
+	}
+	for _, path := range q.Paths {
+		if q.Command != "" {
+			add("may read", path, word(path))
+		}
+	}
+	if len(inline) > 0 {
+		p.ours("", "  ", strings.Join(inline, ", "))
+	}
+	for _, a := range below {
+		p.ours("", "  ", a.title)
+		p.text(a.text, sideRows)
+	}
+	for _, path := range q.Paths {
+		if to := q.LeadsTo[path]; to != "" {
+			p.ours(terminal.Red, "  ", "what it names leads, through a symbolic link, to")
+			p.text(to, sideRows)
+		}
+	}
+}
+
+// maxInline is how long a part of the row is that says where.
+const maxInline = 60
+
+// warnings writes what a person should know before answering.
+func (p *page) warnings(q Question) {
+	if q.Warning != "" {
+		p.look(q.Warning) // which may name what others have named
+		p.barred(prose(alarm, q.Warning, terminal.Red, p.v.width()), 0)
+	}
+	if len(q.Changed) > 0 {
+		p.warn("the tool is not as it was when you answered for good; ? shows what is different")
+	}
+	if !tool.ValidName(q.Tool) {
+		p.say("name", "the name of the tool is none that a tool can have")
+	}
+}
+
+// details are the rest.
+func details(v View, q Question) []string {
+	p := page{v: v, all: true}
+	p.titled("tool", name(q.Tool), 0)
+	if q.Of != "" {
+		p.titled("of", q.Of, 0)
+	}
+	if q.Module != "" {
+		p.titled("sha256", q.Module, 0)
+	}
+	p.titled("risk", q.Risk.String(), 0)
+	p.titled("asks", q.Reason, 0)
+	if q.First != "" {
+		p.titled("it has not run yet", q.First, 0)
+	}
+	if q.Says != "" {
+		p.titled("what it says that this does", q.Says, 0)
+	}
+	if q.Command != "" {
+		p.titled("in", q.Dir, 0)
+	}
+	for _, path := range q.Paths {
+		p.titled("file", path, 0)
+		if to := q.LeadsTo[path]; to != "" {
+			p.titled("leads to", to, 0)
+		}
+	}
+	for _, host := range q.Network {
+		p.titled("host", host, 0)
+	}
+	for _, s := range q.Secrets {
+		p.titled("secret", secretWords(s), 0)
+	}
+	if q.Output != "" {
+		p.titled("it has written", q.Output, 0)
+	}
+	var changed []string
+	for _, c := range q.Changed {
+		changed = append(changed, c.InWords()...)
+	}
+	if changed != nil {
+		p.titled("not as it was", strings.Join(changed, "\n"), 0)
+	}
+	if text := q.Command + q.Changes; text != "" {
+		p.titled("all of it", fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256([]byte(text))), 0)
+	}
+	prompt := One(q)
+	for _, c := range append(prompt.choices, prompt.behind...) {
+		if rule := q.Rules[c.scope]; rule != "" {
+			p.ours("", "  ", fmt.Sprintf("[%c] %s:", c.Letter, c.Words))
+			p.prose(rule)
+		}
+	}
+	keys := "[d] whole text"
+	if prompt.arguments != nil {
+		keys += "  [j] arguments"
+	}
+	p.ours("", "  ", "more keys  "+keys)
+	p.findings()
+	return p.out
+}
+
+// Text is a text of others behind bars, for questions of another kind and for lists,
+// all of it or folded, and whether something was.
+func (v View) Text(text string, all bool) (shown string, cut bool) {
+	p := page{v: v, all: all}
+	p.text(text, foldRows)
+	return strings.Join(p.out, "\n") + "\n", p.folded
+}
+
+// secretWords says what a tool gets of a secret.
+func secretWords(s tool.Secret) string {
+	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
+	if header == "" {
+		header = "the header that it is bound to, or " + secret.DefaultHeader
+	}
+	if hosts == "" {
+		hosts = "the hosts that it is bound to"
+	}
+	return fmt.Sprintf("%s, as a placeholder; the value goes to %s, in %s", s.Name, hosts, header)
+}
+
+// maxName is how much of a name that no tool can have is shown.
+const maxName = 60
+
+// name is the name of a tool as a part of a line of ours: whatever is no valid
+// one is quoted, in ASCII.
+func name(s string) string {
+	if tool.ValidName(s) {
+		return s
+	}
+	s = strconv.QuoteToASCII(s)
+	if len(s) > maxName {
+		s = s[:maxName] + `..."`
+	}
+	return s
+}
+
+// readable is JSON without escapes of what can be read without.
+func readable(args json.RawMessage) string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil || dec.More() {
+		return string(args)
+	}
+	return string(tool.Marshal(v))
+}

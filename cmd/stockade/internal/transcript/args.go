@@ -1,0 +1,130 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// mainArgs are the arguments of a call that tell one from another, in one visible
+// line: what a person would say.
+func mainArgs(name string, arguments json.RawMessage) string {
+	var a struct {
+		Path, Pattern, Command, Content *string
+		Old                             *string `json:"old_string"`
+		New                             *string `json:"new_string"`
+		All                             bool    `json:"replace_all"`
+		Filter                          string  `json:"file_filter"`
+		Offset, Limit                   int
+	}
+	if json.Unmarshal(arguments, &a) == nil {
+		switch {
+		case name == "bash" && a.Command != nil:
+			return " " + command(*a.Command)
+		case name == "file_read" && a.Path != nil && a.Offset > 0:
+			return fmt.Sprintf("%s, from line %d", inline(*a.Path), a.Offset)
+		case name == "file_edit" && a.Path != nil && a.Old != nil && a.New != nil:
+			out := inline(*a.Path) + "  " + word(*a.Old) + " → " + word(*a.New)
+			if a.All {
+				out += ", all"
+			}
+			return out
+		case name == "file_write" && a.Path != nil && a.Content != nil:
+			return inline(*a.Path)
+		case (name == "grep" || name == "glob") && a.Pattern != nil:
+			out := word(*a.Pattern)
+			if a.Filter != "" {
+				out += " in " + inline(a.Filter)
+			}
+			if a.Path != nil && *a.Path != "." {
+				out += " in " + inline(*a.Path)
+			}
+			return out
+		case (name == "ls" || name == "file_read") && a.Path != nil:
+			return inline(*a.Path)
+		}
+	}
+	return otherArgs(arguments)
+}
+
+// command is the first line of a command, and how many there are.
+func command(text string) string {
+	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	out := inline(first)
+	if n := len(linesOf(rest)); n > 0 {
+		out += "  (and " + words.Plural(n, "more line") + ")"
+	}
+	return out
+}
+
+// word is a text of others in quotation marks, not all of it if it is long.
+func word(text string) string { return `"` + inline(llm.Cut(text, 32)) + `"` }
+
+// otherArgs are the arguments of any tool, in the order in which they came.
+func otherArgs(arguments json.RawMessage) string {
+	var out []string
+	length := 0
+	for name, value := range fieldsOf(arguments) {
+		text := terminal.Line(llm.Cut(name, 40)) + "=" + inline(llm.Cut(oneValue(value), 80))
+		if out, length = append(out, text), length+len(text); length > maxLine {
+			break
+		}
+	}
+	if out == nil && len(bytes.TrimSpace(arguments)) > 0 && string(bytes.TrimSpace(arguments)) != "{}" {
+		return inline(llm.Cut(string(arguments), maxLine))
+	}
+	return strings.Join(out, " ")
+}
+
+// oneValue is a value as a person reads it: a string as it is, if it is one word, and
+// everything else as JSON without needless escapes.
+func oneValue(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil {
+		if s != "" && !strings.ContainsAny(s, " \t\n\"=") {
+			return s
+		}
+		return `"` + s + `"`
+	}
+	return readable(value)
+}
+
+// readable is JSON in one line, without escapes of what can be read without.
+func readable(value json.RawMessage) string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil || dec.More() {
+		return string(value)
+	}
+	return string(tool.Marshal(v))
+}
+
+// fieldsOf yields the fields of an object in their order, none of anything else.
+func fieldsOf(object json.RawMessage) func(yield func(string, json.RawMessage) bool) {
+	return func(yield func(string, json.RawMessage) bool) {
+		if !json.Valid(object) {
+			return
+		}
+		dec := json.NewDecoder(bytes.NewReader(object))
+		if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+			return
+		}
+		for dec.More() {
+			name, err := dec.Token()
+			if err != nil {
+				return
+			}
+			var value json.RawMessage
+			if dec.Decode(&value) != nil || !yield(fmt.Sprint(name), value) {
+				return
+			}
+		}
+	}
+}

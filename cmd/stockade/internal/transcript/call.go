@@ -1,0 +1,527 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+const (
+	// foldedLines is how much of a result is shown below its call.
+	foldedLines = 10
+	// liveAfter is how long a person waits before the output of a command is shown.
+	liveAfter = time.Second
+	// keptOutput is how much of that is kept, in bytes.
+	keptOutput = 64 << 10
+	// maxSaid is how many messages of a tool are kept for the rows below its call.
+	maxSaid = 64
+)
+
+// call is a call whose result is not shown yet.
+type call struct {
+	id     string
+	step   int
+	number int // 0: the session has no such call
+	name   string
+	args   string // the main ones, visible
+
+	begun   bool // its row is shown, without what came of it
+	state   string
+	since   time.Time // when it began to run
+	exec    bool      // it may start processes
+	staged  bool      // what it changes is decided when it has run
+	decided *session.Decision
+	after   bool // that is about what it has changed
+	changes *session.Changes
+	said    []string // rows below it, of what it has said and what cannot be read
+	note    string   // what it has said last
+	output  output
+
+	done    bool
+	deleted bool // nobody knows what came of it any more
+	result  Envelope
+}
+
+// output is what a command has written so far, and how much of it is shown.
+type output struct {
+	text  string
+	since time.Time
+	shown int // lines
+}
+
+// Envelope is what the envelope of a result says, for showing it.
+type Envelope struct {
+	Success  bool            `json:"tool_success"`
+	Result   json.RawMessage `json:"result"`
+	Error    string          `json:"error"`
+	Code     tool.Code       `json:"error_code"`
+	Hint     string          `json:"hint"`
+	Note     string          `json:"note"`
+	Stdout   string          `json:"stdout"`
+	Stderr   string          `json:"stderr"`
+	Metadata struct {
+		MS      int64          `json:"execution_time_ms"`
+		Bytes   int64          `json:"data_size_bytes"`
+		Fuel    uint64         `json:"fuel_used"`
+		Memory  uint64         `json:"peak_memory_bytes"`
+		Network []tool.Traffic `json:"network"`
+	} `json:"metadata"`
+}
+
+// EnvelopeOf is what the message of a result holds; false where it is not one of a tool.
+func EnvelopeOf(m llm.Message) (data llm.ResultData, env Envelope, ok bool) {
+	ok = json.Unmarshal(m.Data, &data) == nil && json.Unmarshal([]byte(data.Output), &env) == nil
+	return data, env, ok
+}
+
+// OutputText is the part of a result that a person reads.
+func OutputText(result json.RawMessage) string {
+	var fields struct {
+		Output *string `json:"output"`
+	}
+	if json.Unmarshal(result, &fields) == nil && fields.Output != nil {
+		return *fields.Output
+	}
+	return string(result)
+}
+
+// Aside is what a result says beside its output: a hint, and how a command has ended
+// that did not end well.
+func Aside(result json.RawMessage) (hint string, exitCode int) {
+	var fields struct {
+		Hint     string `json:"hint"`
+		ExitCode int    `json:"exit_code"`
+	}
+	if json.Unmarshal(result, &fields) != nil {
+		return "", 0
+	}
+	return fields.Hint, fields.ExitCode
+}
+
+// call takes in an event of a call, and shows what can be shown now.
+func (t *Transcript) call(e session.Event, out *parts) {
+	if e.Type == session.TypeToolCall {
+		if n := len(t.open); n > 0 && e.Step != t.open[n-1].step {
+			out.rows(t.rest())
+		}
+		t.number++
+		c := &call{id: e.Call, step: e.Step, number: t.number, name: "(deleted)"}
+		if m, ok := e.Message(); ok {
+			var data llm.CallData
+			if json.Unmarshal(m.Data, &data) == nil {
+				c.name, c.args = toolName(data.Function.Name), mainArgs(data.Function.Name, json.RawMessage(data.Function.Arguments))
+			} else {
+				c.name, c.args = "(unknown)", inline(m.Content)
+			}
+		}
+		t.waiting = time.Time{}
+		t.open = append(t.open, c)
+		return
+	}
+	i := slices.IndexFunc(t.open, func(c *call) bool { return c.id == e.Call })
+	if i < 0 {
+		if e.Type == session.TypeProgress && e.Call == "" {
+			p, _ := body[tool.Progress](e)
+			out.rows(t.message(p))
+		}
+		if e.Type != session.TypeToolResult || t.short {
+			return
+		}
+		c := &call{id: e.Call, name: "(unknown)"}
+		t.open, i = append(t.open, c), len(t.open)
+	}
+	c := t.open[i]
+	t.take(c, e)
+	if i == 0 && !c.done {
+		out.rows(t.begin(c, e.Time))
+	}
+	for len(t.open) > 0 && t.open[0].done {
+		out.rows(t.finished(t.open[0]))
+		t.open = t.open[1:]
+		if len(t.open) == 0 {
+			t.waiting = e.Time
+		}
+	}
+}
+
+// take takes in what has happened to a call.
+func (t *Transcript) take(c *call, e session.Event) {
+	if t.o.Past && e.Body != nil && !isReadable(e) {
+		c.said = append(c.said, t.unreadable(e)...)
+	}
+	switch e.Type {
+	case session.TypeCallState:
+		s, _ := body[session.CallState](e)
+		c.state = s.State
+		if c.since.IsZero() {
+			c.since = e.Time
+		}
+	case session.TypeDecision:
+		if d, ok := body[session.Decision](e); ok {
+			c.decided, c.after = &d, c.staged
+			c.exec = c.exec || d.Tier != nil
+		}
+	case session.TypeCallIntended:
+		if i, ok := body[session.Intent](e); ok {
+			c.exec, c.staged = c.exec || i.Exec, i.Rehearsal
+		}
+		if c.since.IsZero() {
+			c.since = e.Time
+		}
+	case session.TypeCallChanges:
+		if x, ok := body[session.Changes](e); ok {
+			c.changes = &x
+		}
+	case session.TypeProgress:
+		p, _ := body[tool.Progress](e)
+		c.note = p.Message
+		if len(c.said) < maxSaid {
+			c.said = append(c.said, t.message(p)...)
+		}
+		if p.Output != "" {
+			if c.output.since.IsZero() {
+				c.output.since = e.Time
+			}
+			c.output.text = lastBytes(c.output.text+p.Output, keptOutput)
+		}
+	case session.TypeToolResult:
+		c.done = true
+		m, ok := e.Message()
+		data, env, read := EnvelopeOf(m)
+		if c.deleted = !ok || !read; c.deleted {
+			return
+		}
+		if c.result = env; c.number == 0 {
+			c.name = toolName(data.Name)
+		}
+		if c.decided != nil && c.decided.Change != nil { // the model knows no flags
+			if said, ok := strings.CutSuffix(env.Error, c.decided.Change.String()); ok {
+				c.result.Error = said + t.o.Hint(c.decided.Change)
+			}
+		}
+	}
+}
+
+// message is what a tool or the host says during a call, if it matters.
+func (t *Transcript) message(p tool.Progress) []string {
+	if p.Message == "" || !(t.o.Verbose || p.Level == "warn" || p.Level == "error") {
+		return nil
+	}
+	text := p.Message
+	if hint := t.o.Hint(p.Hint); hint != "" {
+		text += ": " + hint
+	}
+	return t.page().quote(terminal.Dim, text)
+}
+
+// begin shows the row of a call that a person has waited for, and what it has written
+// since, where no live region does.
+func (t *Transcript) begin(c *call, now time.Time) (rows []string) {
+	if t.o.Live || t.o.Past || c.output.since.IsZero() || now.Sub(c.output.since) < liveAfter {
+		return nil
+	}
+	if !c.begun && !t.o.Typed {
+		rows = append(rows, t.page().head(t.title(c), c.args))
+	}
+	c.begun = true
+	if lines := linesOf(c.output.text); len(lines) > c.output.shown {
+		most := len(lines)
+		if !t.o.Verbose {
+			most = min(most, foldedLines)
+		}
+		if most > c.output.shown {
+			rows = append(rows, t.page().quote("", clipped(lines[c.output.shown:most]))...)
+		}
+		c.output.shown = len(lines)
+	}
+	return rows
+}
+
+// title is the beginning of the row of a call.
+func (t *Transcript) title(c *call) span {
+	number := "  ?"
+	if c.number > 0 {
+		number = fmt.Sprintf("%3d", c.number)
+	}
+	return span{terminal.Bold, number + "  " + c.name}
+}
+
+// finished is a call with what has come of it.
+func (t *Transcript) finished(c *call) (rows []string) {
+	p := t.page()
+	what := t.outcome(c)
+	switch {
+	case t.o.Typed:
+	case c.begun:
+		rows = append(rows, p.head(span{}, "", what...))
+	default:
+		rows = append(rows, p.head(t.title(c), c.args, what...))
+	}
+	if c.kept() {
+		t.changed++
+	}
+	if t.short {
+		return rows
+	}
+	if d := c.decided; d != nil && t.o.Verbose {
+		rows = append(rows, p.say(terminal.Dim, decisionWords(d))...)
+	}
+	rows = append(rows, c.said...)
+	if c.done && !c.deleted {
+		rows = append(rows, t.came(c)...)
+	}
+	if said := t.verdict(c); said != "" {
+		rows = append(rows, p.say(terminal.Dim, said)...)
+	}
+	if t.o.Verbose && c.done && !c.deleted && !t.o.Typed {
+		rows = append(rows, p.say(terminal.Dim, c.cost())...)
+	}
+	return rows
+}
+
+// kept reports whether the call has changed something.
+func (c *call) kept() bool { return c.changes != nil && c.done && c.result.Success }
+
+// came are the rows about what has come of a call.
+func (t *Transcript) came(c *call) (rows []string) {
+	p, env := t.page(), c.result
+	if !env.Success && !t.o.Typed {
+		rows = append(rows, t.failed(c)...)
+	}
+	hint, _ := Aside(env.Result)
+	if env.Success && !t.o.Typed {
+		text := OutputText(env.Result)
+		if t.o.Verbose || c.exec || (c.name != "file_read" && c.changes == nil && !(c.staged && !c.exec)) {
+			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
+		}
+		if hint != "" {
+			rows = append(rows, p.quote(terminal.Dim, hint)...)
+		}
+	}
+	if c.kept() && !(t.o.Asked && c.asked() && c.after) {
+		rows = append(rows, t.changedRows(c, t.o.Verbose, maxFiles, maxDiffRows)...)
+	}
+	if env.Success && c.exec && c.staged && c.changes == nil && !t.o.Typed {
+		rows = append(rows, p.say(terminal.Dim, "changed nothing")...)
+	}
+	if !t.o.Typed {
+		for note := range strings.Lines(env.Note) {
+			rows = append(rows, p.say(terminal.Dim, note)...)
+		}
+	}
+	return rows
+}
+
+// failed are the rows about why a call has failed.
+func (t *Transcript) failed(c *call) (rows []string) {
+	p, env := t.page(), c.result
+	switch {
+	case env.Code == tool.CodeDenied && c.asked():
+		return nil // that is said in a word
+	case env.Code == tool.CodeFailed || env.Code == tool.CodeTrap: // in words of the tool
+		rows = p.quote(terminal.Red, clipped(strings.Split(env.Error, "\n")))
+	default:
+		rows = p.say("", words.Clip(env.Error, 1000))
+	}
+	rows = append(rows, t.folded(linesOf(env.Stdout), c, true)...)
+	rows = append(rows, t.folded(linesOf(env.Stderr), nil, true)...)
+	if env.Hint != "" && t.o.Verbose {
+		rows = append(rows, p.say(terminal.Dim, "hint: "+env.Hint)...)
+	}
+	return rows
+}
+
+// asked reports whether a person has been asked.
+func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil }
+
+// verdict is what a person has said.
+func (t *Transcript) verdict(c *call) string {
+	if !c.asked() || !c.done || c.deleted || t.o.Typed && !*c.decided.Answer {
+		return ""
+	}
+	d, said := c.decided, ""
+	switch yes := *d.Answer; {
+	case yes && c.after && c.result.Success:
+		said = "kept" + scopeWords(d.Scope)
+	case yes && !c.after && (scopeWords(d.Scope) != "" || t.o.Past):
+		said = "allowed" + scopeWords(d.Scope)
+	case !yes && c.after:
+		said = "dropped"
+	case !yes:
+		said = "not run"
+	default:
+		return ""
+	}
+	if t.o.Past || !*d.Answer && d.By != "terminal" {
+		said += ", by " + terminal.Line(d.By)
+	}
+	if t.o.Past {
+		said += " (asked because " + terminal.Line(d.Reason) + ")"
+	}
+	return said
+}
+
+// scopeWords say for how long an answer holds, if it is for more than the call.
+func scopeWords(s policy.Scope) string {
+	switch s {
+	case "", policy.ScopeOnce:
+		return ""
+	case policy.ScopeTurn:
+		return ", for the rest of this turn"
+	case policy.ScopeSession:
+		return ", for this session"
+	case policy.ScopeProject:
+		return ", in this project"
+	}
+	return ", " + terminal.Line(string(s))
+}
+
+func decisionWords(d *session.Decision) string {
+	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
+}
+
+// outcomes are what a failure is in a word or two.
+var outcomes = map[tool.Code]string{
+	tool.CodeUnknownTool:  "no such tool",
+	tool.CodeInvalidArgs:  "wrong arguments",
+	tool.CodeUnseen:       "not read yet",
+	tool.CodeDenied:       "not allowed",
+	tool.CodeChanged:      "changed by others",
+	tool.CodeNotKept:      "not kept",
+	tool.CodeTrap:         "crashed",
+	tool.CodeFuel:         "out of fuel",
+	tool.CodeTimeout:      "timed out",
+	tool.CodeMemory:       "out of memory",
+	tool.CodeCancelled:    "stopped",
+	tool.CodeBadABI:       "broke the ABI",
+	tool.CodeNotAdmitted:  "refused",
+	tool.CodeInterrupted:  "interrupted",
+	tool.CodeLimitReached: "not run",
+	tool.CodeHost:         "fault of the host",
+}
+
+// outcome is what stands at the right of a call.
+func (t *Transcript) outcome(c *call) []span {
+	env := c.result
+	what, style := "", ""
+	switch {
+	case !c.done:
+		return []span{{terminal.Dim, "no result"}}
+	case c.deleted:
+		return []span{{terminal.Dim, "deleted"}}
+	case env.Success:
+		what, style = c.success()
+	case env.Code == tool.CodeDenied && c.asked() && c.decided.By == "terminal":
+		return []span{{terminal.Yellow, "you said no"}}
+	case env.Code == tool.CodeDenied:
+		return []span{{terminal.Red, "not allowed"}}
+	default:
+		if what, style = outcomes[env.Code], terminal.Red; what == "" {
+			what = "failed"
+		}
+	}
+	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", words.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
+}
+
+// success is what has come of a call that has done what it was to do.
+func (c *call) success() (what, style string) {
+	lines := len(linesOf(OutputText(c.result.Result)))
+	if c.exec {
+		_, code := Aside(c.result.Result)
+		if what = fmt.Sprintf("exit %d", code); lines == 0 {
+			what = "no output, " + what
+		}
+		if code != 0 {
+			style = terminal.Red
+		}
+		return what, style
+	}
+	if c.changes != nil {
+		added, removed := 0, 0
+		for _, f := range c.changes.Files {
+			added, removed = added+f.Added, removed+f.Removed
+		}
+		switch n := len(c.changes.Files) + c.changes.More; {
+		case added+removed > 0:
+			return counts(added, removed), ""
+		case n == 1:
+			return string(c.changes.Files[0].Kind), ""
+		default:
+			return words.Plural(n, "change"), ""
+		}
+	}
+	if c.staged {
+		return "changed nothing", ""
+	}
+	if lines == 0 {
+		return "empty", ""
+	}
+	return words.Plural(lines, "line"), ""
+}
+
+// cost is what a call has taken.
+func (c *call) cost() string {
+	m := c.result.Metadata
+	said := []string{fmt.Sprintf("%d ms", m.MS)}
+	if m.Fuel > 0 {
+		said = append(said, words.Count(m.Fuel)+" fuel")
+	}
+	if m.Memory > 0 {
+		said = append(said, words.Bytes(int64(m.Memory))+" memory")
+	}
+	said = append(said, words.Bytes(m.Bytes)+" result")
+	if d := c.decided; d != nil {
+		if d.Risk != "" {
+			said = append(said, "risk "+terminal.Line(d.Risk))
+		}
+		if d.Tier != nil {
+			said = append(said, "jail "+d.Tier.String())
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// folded is a result behind bars, without what of it is shown: its beginning, or its end
+// if that matters more. The call may be nil.
+func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
+	p := t.page()
+	most, more := len(lines), ""
+	if !t.o.Verbose {
+		most = min(most, foldedLines)
+	}
+	if left := len(lines) - most; left > 0 {
+		more = words.Plural(left, "more line") + t.whole(c)
+	}
+	from := 0
+	if c != nil && c.begun && c.output.shown > 0 && strings.HasPrefix(strings.Join(lines, "\n"), strings.TrimRight(c.output.text, "\n")) {
+		from, end = c.output.shown, false
+	}
+	if end && more != "" {
+		rows = append(rows, p.say(terminal.Dim, "… "+more)...)
+		return append(rows, p.quote("", clipped(lines[len(lines)-most:]))...)
+	}
+	if from < most {
+		rows = append(rows, p.quote("", clipped(lines[from:most]))...)
+	}
+	if more != "" {
+		rows = append(rows, p.say(terminal.Dim, "… "+more)...)
+	}
+	return rows
+}
+
+// whole is how to see all of a call.
+func (t *Transcript) whole(c *call) string {
+	if t.o.Open == "" || c == nil || c.number == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s %d", t.o.Open, c.number)
+}

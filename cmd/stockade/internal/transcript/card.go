@@ -1,0 +1,195 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// ErrNoCall is returned for the number of a call that the session does not have.
+var ErrNoCall = errors.New("no such call")
+
+// record is all that a log says of a call.
+type record struct {
+	call
+	proposed  session.Event
+	arguments json.RawMessage
+	intent    *session.Intent
+}
+
+// Card shows all of a call of a session, by its number; 0 is the last one. It reads the
+// events in their order and keeps those of one call.
+func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]string, error) {
+	o.Past, o.Verbose, o.Open = true, true, ""
+	t := New(o)
+	var r *record
+	calls := 0
+	for e, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		if o.Known != nil {
+			e.Body = o.Known.JSON(e.Body)
+		}
+		switch {
+		case e.Type == session.TypeSessionStarted:
+			if s, ok := body[session.Started](e); ok {
+				t.work = s.Workspace
+			}
+		case e.Type == session.TypeToolCall:
+			if calls++; number == 0 || calls == number {
+				r = recordOf(e, calls)
+			}
+		case r != nil && e.Call == r.id && !r.done:
+			if i, ok := body[session.Intent](e); ok && e.Type == session.TypeCallIntended {
+				r.intent = &i
+			}
+			if t.take(&r.call, e); r.done && number != 0 {
+				return t.card(r), nil
+			}
+		}
+	}
+	switch {
+	case r != nil:
+		return t.card(r), nil
+	case calls == 0:
+		return nil, fmt.Errorf("%w: the session has none", ErrNoCall)
+	}
+	return nil, fmt.Errorf("%w: the session has calls 1 to %d", ErrNoCall, calls)
+}
+
+func recordOf(e session.Event, number int) *record {
+	r := &record{call: call{id: e.Call, number: number, name: "(deleted)"}, proposed: e}
+	var data llm.CallData
+	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
+		r.name, r.arguments = toolName(data.Function.Name), json.RawMessage(data.Function.Arguments)
+		r.args = mainArgs(data.Function.Name, r.arguments)
+	}
+	return r
+}
+
+// card lays out a call. Each title is ours, and what others have written stands behind
+// bars.
+func (t *Transcript) card(r *record) (out []string) {
+	p, c := t.page(), &r.call
+	out = append(out, p.head(t.title(c), c.args, t.outcome(c)...))
+	add := func(title, text string) {
+		if text != "" {
+			out = append(out, p.say("", fmt.Sprintf("%-10s %s", title, text))...)
+		}
+	}
+	quoted := func(title, text string) {
+		if lines := linesOf(text); lines != nil {
+			out = append(out, p.style(terminal.Bold, below+title))
+			out = append(out, p.quote("", strings.Join(lines, "\n"))...)
+		}
+	}
+	when := r.proposed.Time.Local().Format(time.DateTime)
+	if r.proposed.Turn > 0 {
+		when = fmt.Sprintf("turn %d, step %d, %s", r.proposed.Turn, r.proposed.Step, when)
+	}
+	add("when", when)
+	if i := r.intent; i != nil {
+		add("module", fmt.Sprintf("%s · sha256 %s", terminal.Line(i.Module), terminal.Line(i.Digest)))
+		add("in", terminal.Line(i.Cwd))
+		add("sees", terminal.Line(strings.Join(i.Mounts, ", ")))
+		add("network", terminal.Line(strings.Join(i.Network, ", ")))
+		add("secrets", terminal.Line(strings.Join(i.Secrets, ", ")))
+		add("limits", fmt.Sprintf("%s, %s memory, %s fuel", words.Duration(time.Duration(i.TimeoutMS)*time.Millisecond), words.Bytes(int64(i.MemoryBytes)), words.Count(i.Fuel)))
+	}
+	if d := c.decided; d != nil {
+		add("policy", terminal.Line(fmt.Sprintf("%s, risk %s: %s", d.Effect, d.Risk, d.Reason)))
+		origin := ""
+		if d.Origin != "" {
+			origin = " (" + d.Origin + ")"
+		}
+		add("rule", terminal.Line(fmt.Sprintf("%s of %s%s", d.Rule, d.Source, origin)))
+	}
+	add("answer", t.verdict(c))
+	quoted("arguments", argumentText(r.arguments))
+	if c.said != nil {
+		out = append(out, p.style(terminal.Bold, below+"said"))
+		out = append(out, c.said...)
+	}
+	if c.changes != nil {
+		title := "changes"
+		if !c.kept() {
+			title = "changes, which were not made"
+		}
+		out = append(out, p.style(terminal.Bold, below+title))
+		out = append(out, t.changedRows(c, true, len(c.changes.Files), len(c.changes.Files)*(64<<10))...)
+	}
+	switch env := c.result; {
+	case !c.done:
+		add("result", "none")
+	case c.deleted:
+		add("result", "deleted")
+	case !env.Success:
+		quoted("failed: "+terminal.Line(string(env.Code)), env.Error)
+		add("hint", env.Hint)
+		quoted("stdout", env.Stdout)
+		quoted("stderr", env.Stderr)
+	case len(linesOf(OutputText(env.Result))) == 0:
+		add("result", "empty")
+	default:
+		quoted("result", OutputText(env.Result))
+	}
+	if c.done && !c.deleted {
+		quoted("beside it", otherFields(c.result.Result))
+		quoted("note", c.result.Note)
+		add("took", c.cost())
+		for _, n := range c.result.Metadata.Network {
+			add("network", fmt.Sprintf("%s: %s, %s sent, %s received", terminal.Line(n.Host), words.Plural(n.Requests, "request"), words.Bytes(n.SentBytes), words.Bytes(n.ReceivedBytes)))
+		}
+	}
+	return out
+}
+
+// argumentText is what a call was made with, each argument in a line, or below its name
+// if it has several. What cannot be read so is as it came.
+func argumentText(arguments json.RawMessage) string {
+	var b strings.Builder
+	for name, value := range fieldsOf(arguments) {
+		var s string
+		switch {
+		case json.Unmarshal(value, &s) != nil:
+			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), readable(value))
+		case !strings.Contains(s, "\n"):
+			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), s)
+		default:
+			fmt.Fprintf(&b, "%s: (%s)\n", terminal.Line(name), words.Plural(strings.Count(strings.TrimSuffix(s, "\n"), "\n")+1, "line"))
+			for line := range strings.Lines(s) {
+				b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return string(arguments)
+	}
+	return b.String()
+}
+
+// otherFields are the fields of a result beside its text.
+func otherFields(result json.RawMessage) string {
+	var b strings.Builder
+	text := false
+	for name, value := range fieldsOf(result) {
+		if name == "output" {
+			text = true
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), readable(value))
+	}
+	if !text {
+		return "" // it is shown as it is
+	}
+	return b.String()
+}

@@ -1,0 +1,160 @@
+package transcript
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// maxDiffRows is how many rows of the differences of a call are shown below it.
+const maxDiffRows = 40
+
+// maxFiles is how many changed files are listed below a call.
+const maxFiles = 8
+
+var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
+
+// diffLine is a line of a difference. It has no number if none can be told.
+type diffLine struct {
+	number int
+	sign   byte // ' ', '+' or '-'; 0: something else
+	text   string
+}
+
+// diffLines reads a unified diff, with or without the lines that stay. What is no diff
+// is shown as it is: it is in the log.
+func diffLines(diff string, context bool) (lines []diffLine) {
+	before, after := 0, 0
+	for line := range strings.SplitSeq(strings.TrimRight(diff, "\n"), "\n") {
+		if m := hunk.FindStringSubmatch(line); m != nil {
+			before, _ = strconv.Atoi(m[1])
+			after, _ = strconv.Atoi(m[2])
+			continue
+		}
+		switch {
+		case before == 0 && after == 0:
+			if !strings.HasPrefix(line, "--- ") && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "@@") {
+				lines = append(lines, diffLine{text: line})
+			}
+		case strings.HasPrefix(line, "-"):
+			lines = append(lines, diffLine{before, '-', line[1:]})
+			before++
+		case strings.HasPrefix(line, "+"):
+			lines = append(lines, diffLine{after, '+', line[1:]})
+			after++
+		case strings.HasPrefix(line, " ") || line == "":
+			if context {
+				lines = append(lines, diffLine{after, ' ', strings.TrimPrefix(line, " ")})
+			}
+			before, after = before+1, after+1
+		default: // that the last line has no end
+			lines = append(lines, diffLine{text: line})
+		}
+	}
+	return lines
+}
+
+// diffRows are a difference behind bars, with the numbers of its lines.
+func (p page) diffRows(lines []diffLine) (rows []string) {
+	digits := 1
+	for _, l := range lines {
+		digits = max(digits, len(strconv.Itoa(l.number)))
+	}
+	for _, l := range lines {
+		before, style := strings.Repeat(" ", digits+1), terminal.Dim
+		if l.sign != 0 {
+			before = fmt.Sprintf("%*d %c", digits, l.number, l.sign)
+		}
+		switch l.sign {
+		case '+':
+			style = terminal.Green
+		case '-':
+			style = terminal.Red
+		}
+		for i, row := range p.broken(terminal.Visible(words.Clip(l.text, 2000)), terminal.Width(bar)+len(before)+1) {
+			if i > 0 {
+				before = strings.Repeat(" ", len(before))
+			}
+			rows = append(rows, bar+p.style(style, before+" "+row))
+		}
+	}
+	return rows
+}
+
+// counts are how many lines are added and removed, empty if that is not known.
+func counts(added, removed int) string {
+	switch {
+	case added == 0 && removed == 0:
+		return ""
+	case removed == 0:
+		return fmt.Sprintf("+%d", added)
+	case added == 0:
+		return fmt.Sprintf("−%d", removed)
+	}
+	return fmt.Sprintf("+%d −%d", added, removed)
+}
+
+// changedRows are what a call has changed: in short, or each file with its difference. A
+// file that is named in the row of the call already is not named again.
+func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostRows int) (rows []string) {
+	p := t.page()
+	if c.changes.Summary != nil {
+		rows = p.quote(terminal.Dim, clipped(c.changes.Summary))
+	}
+	files := c.changes.Files
+	alone := len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
+	differences, left := 0, 0
+	for i, f := range files {
+		if c.changes.Summary == nil && !alone {
+			if i == mostFiles {
+				rows = append(rows, p.say(terminal.Dim, "and "+words.Plural(len(files)+c.changes.More-i, "more change")+t.whole(c))...)
+				break
+			}
+			rows = append(rows, p.quote("", t.changeWords(f))...)
+		}
+		if f.Diff == "" {
+			continue
+		}
+		shown := p.diffRows(diffLines(f.Diff, context))
+		if room := max(mostRows-differences, 0); len(shown) > room {
+			left += len(shown) - room
+			shown = shown[:room]
+		}
+		differences += len(shown)
+		rows = append(rows, shown...)
+	}
+	if left > 0 {
+		rows = append(rows, p.say(terminal.Dim, fmt.Sprintf("… %d more rows%s", left, t.whole(c)))...)
+	}
+	return rows
+}
+
+// changeWords is a change in one line.
+func (t *Transcript) changeWords(c session.Change) string {
+	line := string(c.Kind) + " " + t.relative(c.Path)
+	if c.From != "" {
+		line = string(c.Kind) + " " + t.relative(c.From) + " → " + t.relative(c.Path)
+	}
+	line = words.Clip(terminal.Line(line), maxLine)
+	if n := counts(c.Added, c.Removed); n != "" {
+		line += "  " + n
+	}
+	return line
+}
+
+// relative is a path as it is seen from the workspace, if it is below that.
+func (t *Transcript) relative(path string) string {
+	if t.work == "" {
+		return path
+	}
+	if rel, err := filepath.Rel(t.work, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}

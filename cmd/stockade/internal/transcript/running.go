@@ -1,0 +1,92 @@
+package transcript
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+)
+
+// stopWords are the way out.
+const stopWords = "Ctrl-C stops it"
+
+// Running are the rows of the live region, at most so many: the calls that run, with the
+// newest lines that a command has written, or the wait for the model. frame is the
+// spinner; empty: there is none.
+func (t *Transcript) Running(now time.Time, frame string, most int) (out []string) {
+	if t.o.Quiet || most <= 0 {
+		return nil
+	}
+	p := t.page()
+	if frame != "" {
+		frame += " "
+	}
+	if len(t.open) == 0 {
+		if text := t.waits(now); text != "" {
+			return []string{p.style(terminal.Dim, fitted("  "+frame+text+"   "+stopWords, p.width()-1))}
+		}
+		return nil
+	}
+	calls, more := t.open, 0
+	if len(calls) > most {
+		calls, more = calls[:most-1], len(calls)-most+1
+	}
+	room := most - len(calls)
+	for i, c := range calls {
+		out = append(out, p.head(t.title(c), c.args, t.state(c, now, frame)...))
+		if c.done || room <= 0 {
+			continue
+		}
+		share := (room + len(calls) - i - 1) / (len(calls) - i)
+		rows := t.newest(c, min(share, foldedLines))
+		room -= len(rows)
+		out = append(out, rows...)
+	}
+	if more > 0 {
+		out = append(out, p.style(terminal.Dim, below+"and "+words.Plural(more, "more call")))
+	}
+	return out
+}
+
+// waits says for what the turn waits.
+func (t *Transcript) waits(now time.Time) string {
+	waited := now.Sub(t.waiting)
+	switch {
+	case t.waiting.IsZero():
+		return ""
+	case t.retry != nil:
+		if left := time.Duration(t.retry.WaitMS)*time.Millisecond - waited; left > 0 {
+			return t.retryWords(left)
+		}
+	}
+	return fmt.Sprintf("waiting for the model, %d s", max(waited, 0)/time.Second)
+}
+
+// state is what stands at the right of a call that is not shown yet.
+func (t *Transcript) state(c *call, now time.Time, frame string) []span {
+	switch {
+	case c.done:
+		return t.outcome(c)
+	case c.state == "awaiting_permission":
+		return []span{{terminal.Yellow, "waits for your answer"}}
+	case c.since.IsZero():
+		return []span{{terminal.Dim, "waits"}}
+	}
+	return []span{{"", fmt.Sprintf("%s%d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopWords}}
+}
+
+// newest are the rows with what a call has written or said last.
+func (t *Transcript) newest(c *call, most int) []string {
+	text := c.output.text
+	if text == "" {
+		text = c.note
+	}
+	lines := linesOf(lastBytes(text, 8<<10))
+	lines = lines[max(len(lines)-most, 0):]
+	if len(lines) == 0 {
+		return nil
+	}
+	rows := t.page().quote(terminal.Dim, clipped(lines))
+	return rows[max(len(rows)-most, 0):]
+}

@@ -1,0 +1,368 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Options say for whom a transcript is.
+type Options struct {
+	// Columns is how wide the terminal is now; nil or 0: there is none, and rows are
+	// not broken.
+	Columns func() int
+	Color   bool
+	// Quiet shows nothing but the answer.
+	Quiet bool
+	// Verbose shows what else is on the card of a call, and the whole result.
+	Verbose bool
+	// Past says that all of it is over, as in a log: prompts, decisions and whole
+	// messages are shown too.
+	Past bool
+	// Typed says that a person has typed the call: it is not shown again, nor its
+	// result, which is printed elsewhere.
+	Typed bool
+	// Live says that what runs is shown in a live region, see [Transcript.Running].
+	// Without one the output of a command is shown as it comes, once a person has
+	// waited for a second.
+	Live bool
+	// Asked says that questions were shown where these rows are: the changes that one
+	// has shown are not repeated.
+	Asked bool
+	// Calls is how many calls the session has had before.
+	Calls int
+	// Open is what a person types, with the number of a call behind it, to see all of
+	// it; empty: nothing is said of that.
+	Open string
+	// Hint puts a hint into words for the person.
+	Hint func(tool.Hint) string
+	// Known takes secrets out of what is shown; nil: none are known.
+	Known *redact.Redactor
+}
+
+// Part is what an event shows. One of the fields is set.
+type Part struct {
+	// Rows are finished, and begin where a line does. They are not the answer.
+	Rows []string
+	// Answer is a piece of the answer, or with [Options.Past] the whole of it, as the
+	// model has written it.
+	Answer string
+	// Restart says that the answer of this step is void.
+	Restart bool
+}
+
+// Transcript shows the events of a session, in their order. It is used by one
+// goroutine. What it keeps is bounded by the calls of one step.
+type Transcript struct {
+	o      Options
+	number int     // of the last call
+	work   string  // the workspace
+	open   []*call // of this step, in their order, the first of which are not shown yet
+	last   shown
+	short  bool // calls are one row each, and those that are not there are not shown
+	ended  session.TurnEnded
+
+	provider string
+	changed  int       // calls of this turn that have changed something
+	waiting  time.Time // since when the model is waited for; zero: it is not
+	retry    *session.Restart
+}
+
+// shown is what was shown last.
+type shown int
+
+const (
+	nothingShown shown = iota
+	rowsShown
+	answerShown
+)
+
+// New returns a transcript that begins with a turn.
+func New(o Options) *Transcript {
+	if o.Columns == nil {
+		o.Columns = func() int { return 0 }
+	}
+	t := &Transcript{o: o, number: o.Calls}
+	if o.Past {
+		t.last = rowsShown // nothing that would have to be kept apart
+	}
+	return t
+}
+
+// Ended is the end of the last turn; zero before there is one.
+func (t *Transcript) Ended() session.TurnEnded { return t.ended }
+
+func (t *Transcript) page() page { return page{max(t.o.Columns(), 0), t.o.Color} }
+
+// Show shows an event.
+func (t *Transcript) Show(e session.Event) []Part {
+	var out parts
+	if e.Type != session.TypeDelta && t.o.Known != nil {
+		e.Body = t.o.Known.JSON(e.Body)
+	}
+	switch {
+	case e.Body == nil && e.Call == "":
+		out.rows(t.page().say(terminal.Dim, fmt.Sprintf("(%s: deleted)", e.Type)))
+	case t.o.Past && e.Body != nil && !isReadable(e):
+		out.rows(t.unreadable(e))
+	}
+	switch e.Type {
+	case session.TypeDelta:
+		if d, ok := body[session.Delta](e); ok && d.Text != "" {
+			t.waiting, t.retry = e.Time, nil
+			out.answer(d.Text)
+		}
+	case session.TypeRestart:
+		if d, ok := body[session.Restart](e); ok {
+			t.waiting, t.retry = e.Time, &d
+			out = append(out, Part{Restart: true})
+			out.rows(t.page().say(terminal.Yellow, t.retryWords(time.Duration(d.WaitMS)*time.Millisecond)))
+		}
+	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
+		t.began(e, &out)
+	case session.TypeStepEnded:
+		t.waiting, t.retry = time.Time{}, nil
+	case session.TypeTurnEnded:
+		out.rows(t.rest())
+		t.ended, _ = body[session.TurnEnded](e)
+		t.waiting, t.retry = time.Time{}, nil
+		if rows := t.summary(); rows != nil {
+			if t.last == rowsShown || len(out) > 0 {
+				out.rows([]string{""})
+			}
+			out.rows(rows)
+		}
+	default:
+		t.call(e, &out)
+	}
+	shown := t.spaced(out)
+	if e.Type == session.TypeTurnStarted {
+		t.last = nothingShown // what follows the prompt does not belong to it
+	}
+	return shown
+}
+
+// parts are what one event shows.
+type parts []Part
+
+func (p *parts) rows(rows []string) {
+	switch n := len(*p); {
+	case len(rows) == 0:
+	case n > 0 && (*p)[n-1].Rows != nil:
+		(*p)[n-1].Rows = append((*p)[n-1].Rows, rows...)
+	default:
+		*p = append(*p, Part{Rows: rows})
+	}
+}
+
+func (p *parts) answer(text string) { *p = append(*p, Part{Answer: text}) }
+
+// spaced puts an empty row between rows and the answer, and leaves out what is not to be
+// shown.
+func (t *Transcript) spaced(in parts) (out []Part) {
+	for _, p := range in {
+		switch {
+		case p.Restart:
+		case p.Answer != "":
+			if t.last != answerShown && !t.o.Quiet {
+				out = append(out, Part{Rows: []string{""}})
+			}
+			t.last = answerShown
+		case t.o.Quiet:
+			continue
+		default:
+			if t.last != rowsShown {
+				p.Rows = slices.Insert(p.Rows, 0, "")
+			}
+			t.last = rowsShown
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// began shows what begins a session, a turn or an answer.
+func (t *Transcript) began(e session.Event, out *parts) {
+	p := t.page()
+	switch e.Type {
+	case session.TypeSessionStarted:
+		s, ok := body[session.Started](e)
+		if !ok {
+			return
+		}
+		t.work = s.Workspace
+		if t.o.Past {
+			out.rows(p.title(terminal.Dim, fmt.Sprintf("session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)))
+			out.rows(p.title(terminal.Dim, "mounts: "+strings.Join(s.Mounts, " ")))
+		}
+	case session.TypeTurnStarted:
+		out.rows(t.rest())
+		s, ok := body[session.TurnStarted](e)
+		if !ok {
+			return
+		}
+		t.work, t.provider, t.changed, t.waiting = s.Workspace, s.Provider, 0, e.Time
+		if t.o.Past {
+			t.last = nothingShown
+			out.rows(p.title(terminal.Bold, "> "+s.Prompt))
+			if !t.short {
+				out.rows(p.say(terminal.Dim, fmt.Sprintf("turn %d, %s in %s", e.Turn, strings.TrimSpace(s.Provider+" "+s.Model), s.Workspace)))
+			}
+		}
+	case session.TypeMessage:
+		m, ok := e.Message()
+		if name, brief := m.Brief(); brief && t.o.Past && !t.short {
+			out.rows(p.say(terminal.Dim, fmt.Sprintf("told %s, %s", name, words.Bytes(int64(len(m.Content))))))
+		}
+		if ok && t.o.Past && m.Kind == llm.Assistant && m.Content != "" {
+			out.answer(strings.TrimRight(m.Content, "\n") + "\n")
+		}
+	}
+}
+
+// title is a row of ours that begins at the left, and what follows in it hangs.
+func (p page) title(style, text string) (rows []string) {
+	before := ""
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		for _, row := range p.wrap(terminal.Visible(line)) {
+			rows = append(rows, p.style(style, before+row))
+			before = "  "
+		}
+	}
+	return rows
+}
+
+// rest shows the calls that will have no result any more.
+func (t *Transcript) rest() (rows []string) {
+	for _, c := range t.open {
+		rows = append(rows, t.finished(c)...)
+	}
+	t.open = nil
+	return rows
+}
+
+// offline is the provider that is no language model.
+const offline = "offline"
+
+// summary is what a turn took.
+func (t *Transcript) summary() []string {
+	e := t.ended
+	var said []string
+	add := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	if e.Calls > 0 {
+		failed := ""
+		if n := e.Failed - e.Denied; n > 0 {
+			failed = fmt.Sprintf("%d failed", n)
+		}
+		if e.Denied > 0 {
+			failed = strings.TrimPrefix(failed+fmt.Sprintf(", %d not allowed", e.Denied), ", ")
+		}
+		if failed != "" {
+			failed = " (" + failed + ")"
+		}
+		add("%s%s", words.Plural(e.Calls, "call"), failed)
+	}
+	if t.changed > 0 {
+		add("%s", words.Plural(t.changed, "change"))
+	}
+	tokens := int64(e.Usage.InputTokens) + int64(e.Usage.OutputTokens)
+	if t.provider == offline {
+		tokens = 0 // that is a guess
+	}
+	if said == nil && tokens == 0 && !t.o.Past {
+		return nil
+	}
+	add("%s", words.Duration(time.Duration(e.DurationMS)*time.Millisecond))
+	if tokens > 0 {
+		used := ""
+		if c := e.Context; c != nil && c.Limit > 0 {
+			used = fmt.Sprintf(" (%d %% of the context)", (c.Used*100+c.Limit/2)/c.Limit)
+		}
+		add("%s tokens%s", words.Exact(tokens), used)
+	}
+	if e.Cost != nil {
+		add("%s", words.Dollars(*e.Cost))
+	}
+	text := strings.Join(said, " · ")
+	if t.o.Past && e.Reason != session.EndAnswered {
+		text += " · ended: " + string(e.Reason)
+		if e.Error != "" {
+			text += ", " + e.Error
+		}
+	}
+	var out []string
+	before, p := "  ", t.page()
+	for _, row := range p.wrap(terminal.Line(text)) {
+		out = append(out, p.style(terminal.Dim, before+row))
+		before = "    "
+	}
+	return out
+}
+
+var busy = regexp.MustCompile(` answered (429|503|529): `)
+
+// retryWords say why a request is sent again, and when.
+func (t *Transcript) retryWords(wait time.Duration) string {
+	why := "the provider failed: " + terminal.Line(words.Clip(t.retry.Error, maxLine))
+	if m := busy.FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
+		why = "the provider is busy (" + m[1] + ")"
+	}
+	next := "trying again"
+	if wait >= time.Second {
+		next = fmt.Sprintf("next try in %d s", (wait+time.Second/2)/time.Second)
+	}
+	if t.retry.Attempts > 0 {
+		next += fmt.Sprintf(", %d of %d", t.retry.Attempt, t.retry.Attempts)
+	}
+	return why + "; " + next
+}
+
+// body is the body of an event, if it is one of that type.
+func body[T any](e session.Event) (body T, ok bool) {
+	ok = json.Unmarshal(e.Body, &body) == nil
+	return body, ok
+}
+
+// unreadable shows an event of another version.
+func (t *Transcript) unreadable(e session.Event) []string {
+	p := t.page()
+	out := p.say(terminal.Dim, fmt.Sprintf("(%s, which cannot be read:)", e.Type))
+	return append(out, t.folded(linesOf(string(e.Body)), nil, false)...)
+}
+
+// isReadable reports whether the body of an event is one of its type, as this program
+// makes it.
+func isReadable(e session.Event) (ok bool) {
+	switch e.Type {
+	case session.TypeToolResult:
+		var m llm.Message
+		if m, ok = e.Message(); ok {
+			_, _, ok = EnvelopeOf(m)
+		}
+	case session.TypeMessage, session.TypeToolCall:
+		_, ok = body[llm.Message](e)
+	case session.TypeSessionStarted:
+		_, ok = body[session.Started](e)
+	case session.TypeTurnStarted:
+		_, ok = body[session.TurnStarted](e)
+	case session.TypeDecision:
+		_, ok = body[session.Decision](e)
+	case session.TypeCallChanges:
+		_, ok = body[session.Changes](e)
+	case session.TypeTurnEnded:
+		_, ok = body[session.TurnEnded](e)
+	default:
+		return true // it is not shown
+	}
+	return ok
+}

@@ -1,0 +1,464 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal/terminaltest"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func event(typ session.Type, call string, body any) session.Event {
+	return session.Event{Header: session.Header{Session: "s", Type: typ, Call: call, Time: time.Unix(0, 0)}, Body: tool.Marshal(body)}
+}
+
+// at is an event so many milliseconds after the first.
+func at(ms int, e session.Event) session.Event {
+	e.Time = e.Time.Add(time.Duration(ms) * time.Millisecond)
+	return e
+}
+
+func proposed(id, name, args string) session.Event {
+	return event(session.TypeToolCall, id, llm.CallMessage(llm.NewCall(id, name, args)))
+}
+
+// returned is the event of a result that took 3 ms.
+func returned(id string, r tool.Result) session.Event {
+	r.Usage.Duration = 3 * time.Millisecond
+	return event(session.TypeToolResult, id, llm.ResultMessage(id, "probe", r))
+}
+
+func gave(id, output string) session.Event {
+	return returned(id, tool.Result{Output: tool.Text(output)})
+}
+
+func ended(calls int) session.Event {
+	return event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, Calls: calls, DurationMS: 3400})
+}
+
+func options(columns int) Options {
+	return Options{Columns: func() int { return columns }, Hint: tool.Hint.String, Open: "/show"}
+}
+
+// shownBy is what events show, with answers in braces.
+func shownBy(o Options, events ...session.Event) string {
+	t := New(o)
+	var b strings.Builder
+	for _, e := range events {
+		write(&b, t.Show(e))
+	}
+	return b.String()
+}
+
+func write(b *strings.Builder, parts []Part) {
+	for _, p := range parts {
+		switch {
+		case p.Restart:
+			b.WriteString("(void)\n")
+		case p.Answer != "":
+			b.WriteString("{" + p.Answer + "}\n")
+		default:
+			b.WriteString(strings.Join(p.Rows, "\n") + "\n")
+		}
+	}
+}
+
+const diffText = "--- a\n+++ b\n@@ -3,3 +3,3 @@\n Monday\n-TODO: rope\n+DONE: rope\n Tuesday\n@@ -120 +120 @@\n-old\n\\ No newline at end of file\n+new\n"
+
+// TestACallIsARow, with what came of it at the right, and below it what matters.
+func TestACallIsARow(t *testing.T) {
+	yes, no := true, false
+	edited := session.Changes{Files: []session.Change{{Path: "/w/notes.md", Kind: tool.Modified, Diff: diffText, Added: 2, Removed: 2}}}
+	edit := proposed("a", "file_edit", `{"path":"notes.md","old_string":"TODO","new_string":"DONE","replace_all":true}`)
+	bash := proposed("a", "bash", `{"command":"go test ./..."}`)
+	runs := event(session.TypeCallIntended, "a", session.Intent{Exec: true, Rehearsal: true})
+	answered := func(yes *bool, scope policy.Scope) session.Event {
+		return event(session.TypeDecision, "a", session.Decision{Answer: yes, By: "terminal", Scope: scope})
+	}
+	exit := func(code int, output string) session.Event {
+		return returned("a", tool.Result{Output: tool.Marshal(map[string]any{"output": output, "exit_code": code})})
+	}
+	started := event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: "x", Workspace: "/w"})
+	denied := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "Git runs this file by itself.")
+	manyLines := strings.TrimSuffix(strings.Repeat("line\n", 9)+"a\nb\nc\n", "\n")
+	for name, c := range map[string]struct {
+		events []session.Event
+		want   string
+	}{
+		"a read says only how long it is": {
+			[]session.Event{proposed("a", "file_read", `{"path":"notes.md"}`), gave("a", "1: a\n2: b")}, `
+  1  file_read notes.md                                       2 lines     3 ms
+`},
+		"a search shows what it found": {
+			[]session.Event{proposed("a", "grep", `{"pattern":"TODO","file_filter":"*.md","path":"doc"}`), gave("a", "notes.md:4: TODO")}, `
+  1  grep "TODO" in *.md in doc                                1 line     3 ms
+     │ notes.md:4: TODO
+`},
+		"an empty result says so": {
+			[]session.Event{proposed("a", "glob", `{"pattern":"*.c","path":"."}`), gave("a", "\n")}, `
+  1  glob "*.c"                                                 empty     3 ms
+`},
+		"an edit shows its difference": {
+			[]session.Event{started, edit, event(session.TypeCallChanges, "a", edited), gave("a", "Replaced 2")}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                   +2 −2     3 ms
+     │   4 - TODO: rope
+     │   4 + DONE: rope
+     │ 120 - old
+     │      \ No newline at end of file
+     │ 120 + new
+`},
+		"what was announced and came to nothing is not shown": {
+			[]session.Event{edit, event(session.TypeCallChanges, "a", edited), returned("a", tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"))}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                not kept     3 ms
+     read-only file system
+`},
+		"what a person has seen in the question is not shown again": {
+			[]session.Event{edit, event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}), answered(&yes, policy.ScopeSession), event(session.TypeCallChanges, "a", edited), gave("a", "Replaced 2")}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                   +2 −2     3 ms
+     kept, for this session
+`},
+		"a no": {
+			[]session.Event{edit, event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}), answered(&no, ""), returned("a", denied)}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                      you said no
+     dropped
+`},
+		"a command that changed nothing": {
+			[]session.Event{bash, runs, exit(0, "ok\n")}, `
+  1  bash  go test ./...                                       exit 0     3 ms
+     │ ok
+     changed nothing
+`},
+		"a command that fails, of which the end matters": {
+			[]session.Event{bash, runs, exit(1, manyLines)}, `
+  1  bash  go test ./...                                       exit 1     3 ms
+     … 2 more lines, /show 1
+     │ line
+     │ line
+     │ line
+     │ line
+     │ line
+     │ line
+     │ line
+     │ a
+     │ b
+     │ c
+     changed nothing
+`},
+		"a command with several lines and no output": {
+			[]session.Event{proposed("a", "bash", `{"command":"cd x\nmake\nmake test"}`), runs, exit(0, "")}, `
+  1  bash  cd x  (and 2 more lines)                 no output, exit 0     3 ms
+     changed nothing
+`},
+		"what policy does not allow": {
+			[]session.Event{proposed("a", "file_write", `{"path":".git/hooks/pre-commit","content":"x"}`), returned("a", denied)}, `
+  1  file_write .git/hooks/pre-commit                              not allowed
+     Git runs this file by itself.
+`},
+		"a tool of others, and its arguments": {
+			[]session.Event{proposed("a", "weather_now", `{"city":"New York","days":3,"tags":["a"]}`), gave("a", "sun")}, `
+  1  weather_now city="New York" days=3 tags=["a"]             1 line     3 ms
+     │ sun
+`},
+		"many files": {
+			[]session.Event{started, bash, runs, event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{
+				{Path: "/w/package.json", Kind: tool.Modified, Added: 1}, {Path: "/else/x", From: "/w/y", Kind: tool.Renamed},
+			}}), exit(0, "")}, `
+  1  bash  go test ./...                            no output, exit 0     3 ms
+     │ modified package.json  +1
+     │ renamed y → /else/x
+`},
+		"in short, as git says it": {
+			[]session.Event{bash, runs, event(session.TypeCallChanges, "a", session.Changes{Summary: []string{"git: 1 commit on main"}, Files: make([]session.Change, 40)}), exit(0, "")}, `
+  1  bash  go test ./...                            no output, exit 0     3 ms
+     │ git: 1 commit on main
+`},
+		"a name that no tool can have": {
+			[]session.Event{proposed("a", "ls\n  2  bash", `{}`), returned("a", tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no such tool"))}, `
+  1  "ls\n  2  bash"                                     no such tool     3 ms
+     there is no such tool
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(80)
+			o.Asked = true
+			got := shownBy(o, c.events...)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCallsAreShownWithTheirResults, in the order of the calls, whatever the
+// order in which they end, and whether they end.
+func TestCallsAreShownWithTheirResults(t *testing.T) {
+	probe := func(id string) session.Event { return proposed(id, "probe", `{"of":"`+id+`"}`) }
+	warns := func(id string) session.Event {
+		return event(session.TypeProgress, id, tool.Progress{Level: "warn", Message: id + " warns"})
+	}
+	deleted := session.Event{Header: session.Header{Type: session.TypeToolResult, Call: "a"}}
+	for name, c := range map[string]struct {
+		events []session.Event
+		want   []string
+	}{
+		"in reverse": {[]session.Event{probe("a"), probe("b"), probe("c"), warns("c"), gave("c", "of c"), gave("b", "of b"), warns("a"), gave("a", "of a")},
+			[]string{"1  probe of=a", "a warns", "│ of a", "2  probe of=b", "│ of b", "3  probe of=c", "c warns", "│ of c"}},
+		"without results":  {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), ended(2)}, []string{"1  probe of=a", "no result", "2  probe of=b", "│ of b"}},
+		"a deleted result": {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), deleted}, []string{"1  probe of=a", "deleted", "2  probe of=b", "│ of b"}},
+		"of an older step": {[]session.Event{gave("x", "of x"), probe("a"), gave("a", "of a")}, []string{"?  probe", "│ of x", "1  probe of=a", "│ of a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := shownBy(options(0), c.events...)
+			rest := got
+			for _, want := range c.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("%q does not come where it should:\n%s", want, got)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+// TestATurnHasRoom: empty rows stand between the calls and the answer, and at the end
+// what all of it took.
+func TestATurnHasRoom(t *testing.T) {
+	delta := func(text string) session.Event { return event(session.TypeDelta, "", session.Delta{Text: text}) }
+	cost := 0.0042
+	end := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, Calls: 3, Failed: 2, Denied: 1, DurationMS: 3400,
+		Usage: llm.Usage{InputTokens: 2000, OutputTokens: 310}, Context: &session.ContextUse{Used: 2400, Limit: 20000}, Cost: &cost})
+	changes := event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "x", Kind: tool.Created}}})
+	for name, c := range map[string]struct {
+		events []session.Event
+		want   string
+	}{
+		"with all that is known": {[]session.Event{delta("I "), delta("look."), proposed("a", "file_read", `{"path":"a"}`), changes, gave("a", "x"), delta("Done."), end},
+			"\n{I }\n{look.}\n\n  1  file_read a                                              created     3 ms\n     │ created x\n\n{Done.}\n\n" +
+				"  3 calls (1 failed, 1 not allowed) · 1 change · 3.4 s · 2,310 tokens\n    (12 % of the context) · $0.0042\n"},
+		"without calls and tokens": {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
+		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
+			"\n{Hel}\n(void)\n\n     the provider is busy (429); next try in 38 s, 2 of 4\n\n{Hello.}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, shownBy(options(80), c.events...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOutputIsShownAsItComes where there is no live region, once somebody has waited, and
+// not again at the end.
+func TestOutputIsShownAsItComes(t *testing.T) {
+	events := []session.Event{
+		proposed("a", "bash", `{"command":"make"}`), event(session.TypeCallIntended, "a", session.Intent{Exec: true}),
+		event(session.TypeProgress, "a", tool.Progress{Output: "one\n"}),
+		at(1200, event(session.TypeProgress, "a", tool.Progress{Output: "two\n"})),
+	}
+	last := returned("a", tool.Result{Output: tool.Text("one\ntwo\nthree\n")})
+	const first = "\n  1  bash  make\n     │ one\n     │ two\n"
+	got := shownBy(options(80), events...)
+	if got != first {
+		t.Errorf("after a second it shows %q", got)
+	}
+	got = shownBy(options(80), append(events, last)...)
+	if want := first + strings.Repeat(" ", 61) + "exit 0     3 ms\n     │ three\n"; strings.TrimPrefix(got, first) == got || strings.Count(got, "one") != 1 {
+		t.Errorf("at the end it shows %q, want %q", got, want)
+	}
+	live := options(80)
+	live.Live = true
+	if got := shownBy(live, events...); got != "" {
+		t.Errorf("beside a live region it shows %q", got)
+	}
+}
+
+func TestWhatRunsIsLive(t *testing.T) {
+	now := time.Unix(14, 0)
+	started := event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: "x"})
+	bash := []session.Event{
+		started, proposed("a", "bash", `{"command":"go test ./..."}`), event(session.TypeCallState, "a", session.CallState{State: "executing"}),
+		event(session.TypeProgress, "a", tool.Progress{Output: "1\n2\n3\n4\n"}),
+	}
+	restart := at(4000, event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}))
+	for name, c := range map[string]struct {
+		events []session.Event
+		most   int
+		want   string
+	}{
+		"the model": {[]session.Event{started}, 5, "  * waiting for the model, 14 s"},
+		"a retry":   {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4"},
+		"a command, with what it wrote last": {bash, 3, `
+  1  bash  go test ./...                              * 14 s   Ctrl-C stops it
+     │ 3
+     │ 4`},
+		"one that waits for an answer": {append(bash[:2:2], event(session.TypeCallState, "a", session.CallState{State: "awaiting_permission"})), 3, `
+  1  bash  go test ./...                                 waits for your answer`},
+		"several, of which one is done": {append(bash[:3:3], proposed("b", "ls", `{"path":"."}`), gave("b", "x")), 3, `
+  1  bash  go test ./...                              * 14 s   Ctrl-C stops it
+  2  ls .                                                      1 line     3 ms`},
+		"more than there is room for": {append(bash[:3:3], proposed("b", "ls", `{}`), proposed("c", "ls", `{}`)), 2, `
+  1  bash  go test ./...                              * 14 s   Ctrl-C stops it
+     and 2 more calls`},
+		"nothing": {append(bash[:2:2], gave("a", "x"), ended(1)), 5, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(80)
+			o.Live = true
+			tr := New(o)
+			for _, e := range c.events {
+				tr.Show(e)
+			}
+			got := strings.Join(tr.Running(now, "*", c.most), "\n")
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatATurnShowsIsHarmless: whatever a tool, a file name or a model says moves nothing
+// on the terminal, and what a tool says stands behind a bar.
+func TestWhatATurnShowsIsHarmless(t *testing.T) {
+	for _, v := range terminaltest.Vectors() {
+		if !utf8.ValidString(v.Text) {
+			continue // JSON brings none
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			failed := tool.Failed(tool.CodeFailed, tool.InternalError, "%s", v.Text)
+			failed.Err.Stdout, failed.Err.Stderr, failed.Err.Hint = v.Text, v.Text, tool.Advise("%s", v.Text)
+			refused := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s", v.Text)
+			args := string(tool.Marshal(map[string]string{"command": v.Text, "path": v.Text, "old_string": v.Text, "new_string": v.Text, v.Text: v.Text}))
+			probe := proposed("c", "probe", `{}`)
+			changed := func(c session.Changes) []session.Event {
+				return []session.Event{probe, event(session.TypeCallChanges, "c", c), gave("c", "done")}
+			}
+			for what, events := range map[string][]session.Event{
+				"output":      {probe, gave("c", v.Text)},
+				"error":       {probe, returned("c", failed)},
+				"denial":      {probe, returned("c", refused)},
+				"note":        {probe, returned("c", tool.Result{Output: tool.Text("x"), Note: v.Text})},
+				"tool":        {proposed("c", v.Text, `{}`), gave("c", "")},
+				"arguments":   {proposed("c", "probe", args), gave("c", "")},
+				"no JSON":     {proposed("c", "probe", v.Text), gave("c", "")},
+				"command":     {proposed("c", "bash", args), gave("c", "")},
+				"edit":        {proposed("c", "file_edit", args), gave("c", "")},
+				"progress":    {probe, event(session.TypeProgress, "c", tool.Progress{Level: "warn", Message: v.Text}), gave("c", "")},
+				"changes":     changed(session.Changes{Files: []session.Change{{Kind: tool.Created, Path: v.Text, From: v.Text}}}),
+				"difference":  changed(session.Changes{Files: []session.Change{{Kind: tool.Created, Path: "a", Diff: "@@ -1 +1 @@\n+" + v.Text}}}),
+				"no diff":     changed(session.Changes{Files: []session.Change{{Kind: tool.Created, Path: "a", Diff: v.Text}}}),
+				"summary":     changed(session.Changes{Summary: []string{v.Text}}),
+				"decision":    {probe, event(session.TypeDecision, "c", session.Decision{Tool: v.Text, Effect: "ask", Rule: v.Text, By: v.Text, Answer: new(bool)}), gave("c", "")},
+				"restart":     {event(session.TypeRestart, "", session.Restart{Error: v.Text})},
+				"prompt":      {event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: v.Text, Model: v.Text, Workspace: v.Text})},
+				"of the host": {event(session.TypeProgress, "", tool.Progress{Level: "warn", Message: v.Text})},
+				"unreadable":  {event(session.TypeDecision, "c", v.Text)},
+				"end":         {event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndProvider, Calls: 1, Error: v.Text})},
+			} {
+				o := options(60)
+				o.Past, o.Verbose, o.Color = true, true, true
+				tr := New(o)
+				var rows []string
+				for _, e := range events {
+					rows = append(rows, tr.Running(time.Unix(9, 0), "*", 9)...)
+					for _, p := range tr.Show(e) {
+						rows = append(rows, p.Rows...)
+					}
+				}
+				card, err := Card(sequence(events), 0, o)
+				if err == nil {
+					rows = append(rows, card...)
+				}
+				errs := &terminaltest.Emulator{Columns: 60, Wide: true}
+				fmt.Fprint(errs, strings.Join(rows, "\n"))
+				if errs.Acts != nil {
+					t.Errorf("%s: it did more than print: %q", what, errs.Acts)
+				}
+				seen := ""
+				for i, row := range errs.Rows() {
+					seen += row.Text
+					if row.Wrapped {
+						t.Errorf("%s: row %d began because the one before was full: %q", what, i, row.Text)
+					}
+					if before, _, ok := strings.Cut(row.Text, "EVIL"); ok && !strings.Contains(before, "│ ") && !strings.HasPrefix(row.Text, "  ") && !strings.HasPrefix(row.Text, ">") {
+						t.Errorf("%s: a row looks like ours: %q", what, row.Text)
+					}
+				}
+				if strings.Contains(v.Text, "EVIL") && len(v.Text) < 100 && what != "tool" && !strings.Contains(strings.NewReplacer(" ", "", "│", "").Replace(seen), "EVIL") {
+					t.Errorf("%s: it does not show: %q", what, seen)
+				}
+			}
+		})
+	}
+}
+
+// TestNoBlanksPushAnArgumentAway to where it is said what came of a call.
+func TestNoBlanksPushAnArgumentAway(t *testing.T) {
+	got := shownBy(options(80), proposed("a", "ls", `{"path":"a            exit 0     2 ms"}`), gave("a", ""))
+	if !strings.Contains(got, "a<12 blanks>exit 0<5 blanks>2 ms") {
+		t.Error(got)
+	}
+}
+
+// TestWhatCannotBeReadIsShown: what is in the log, of another version maybe, is not left
+// out of what is shown of a session.
+func TestWhatCannotBeReadIsShown(t *testing.T) {
+	deep := returned("c", tool.Result{Output: json.RawMessage(`{"output":` + strings.Repeat("[", 9999) + strings.Repeat("]", 9999) + "}")})
+	events := map[string]session.Event{"a result that nests too deep": deep}
+	for _, typ := range []session.Type{
+		session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage, session.TypeToolCall, session.TypeDecision,
+		session.TypeCallChanges, session.TypeToolResult, session.TypeTurnEnded,
+	} {
+		call := ""
+		if strings.Contains(string(typ), "call") || typ == session.TypeToolResult {
+			call = "c"
+		}
+		events["not what it should be: "+string(typ)] = event(typ, call, []string{"other"})
+	}
+	for name, e := range events {
+		o := options(0)
+		o.Past = true
+		got := shownBy(o, proposed("c", "probe", "{}"), e, ended(1))
+		if !strings.Contains(got, string(e.Type)+", which cannot be read") || !strings.Contains(got, string(e.Body[:5])) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	o := options(80)
+	o.Known = new(redact.Redactor)
+	o.Known.Add("hunter2-hunter2")
+	events := []session.Event{
+		proposed("a", "bash", `{"command":"echo hunter2-hunter2"}`), event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "x", Diff: "@@ -0,0 +1 @@\n+hunter2-hunter2"}}}),
+		gave("a", "hunter2-hunter2"),
+	}
+	card, err := Card(sequence(events), 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shownBy(o, events...) + strings.Join(card, "\n"); strings.Contains(got, "hunter2") || !strings.Contains(got, "[redacted]") {
+		t.Error(got)
+	}
+}
+
+func sequence(events []session.Event) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}

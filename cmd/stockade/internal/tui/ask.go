@@ -1,0 +1,99 @@
+package tui
+
+import (
+	"context"
+	"time"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+)
+
+// question is one that a person is asked.
+type question struct {
+	prompt *prompt.Prompt
+	answer chan prompt.Choice // takes one
+	quiet  time.Time          // since when nothing else was typed
+	wrong  bool               // the last key was no answer
+}
+
+// withdrawn is a question that nobody waits for any more.
+type withdrawn struct{ q *question }
+
+// guard is how long a question has to be on the screen, with nothing else being
+// typed, before a key answers it: a person who is typing does not see it at once.
+const guard = 500 * time.Millisecond
+
+// Ask implements prompt.Asker: it shows a question and waits for its answer.
+func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
+	q := &question{prompt: p, answer: make(chan prompt.Choice, 1)}
+	u.send(q)
+	select {
+	case c := <-q.answer:
+		return c, nil
+	case <-ctx.Done():
+		u.send(withdrawn{q})
+		return prompt.Choice{}, context.Cause(ctx)
+	case <-u.ended:
+		return prompt.Choice{}, context.Canceled
+	}
+}
+
+// ask shows a question.
+func (m *model) ask(q *question) {
+	m.asked = q
+	q.quiet = m.now()
+}
+
+// answered takes the question away, and gives back what was set aside for it.
+func (m *model) answered(q *question) {
+	if m.asked != q {
+		return
+	}
+	m.asked = nil
+	if m.aside != "" {
+		m.o.Editor.SetValue(m.aside)
+		m.aside = ""
+	}
+}
+
+// drafting reports whether something is being typed.
+func (m *model) drafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty() }
+
+// press is a key while a question is open. It reports whether the key is not for the
+// editor. What was begun there goes on there, until it is sent or set aside.
+func (m *model) press(key string) (taken bool) {
+	q := m.asked
+	seen := m.now().Sub(q.quiet) >= guard
+	switch {
+	case m.drafting() && key == "esc":
+		m.aside = m.o.Editor.Value()
+		m.o.Editor.Clear()
+		q.quiet = m.now()
+		return true
+	case m.drafting() || !seen:
+		q.quiet = m.now()
+		return m.o.Editor == nil
+	}
+	choice, ok := q.prompt.Answer(m.asking(), key)
+	if q.wrong = !ok; q.wrong {
+		return true
+	}
+	if rows := q.prompt.Shows(m.asking(), choice); rows != nil {
+		m.print(rows...)
+		return true
+	}
+	if choice.Letter != 'y' && choice != q.prompt.No() { // what came of these, the call says
+		m.print(q.prompt.Said(choice))
+	}
+	q.answer <- choice
+	m.answered(q)
+	return true
+}
+
+// asking is where a question is shown: above the line that is typed.
+func (m *model) asking() prompt.View {
+	room := m.height - 2 - len(m.queued())
+	if m.o.Editor != nil {
+		room -= 2
+	}
+	return prompt.View{Width: m.width, Height: room, Color: m.o.Color}
+}

@@ -1,0 +1,153 @@
+// Package tui is the terminal of a chat, and of one turn, for a person who looks at
+// it: what is done scrolls away above, and below it stands what moves — the calls
+// that run, a question, what waits to be sent, and the line that is being typed.
+//
+// It draws below the text of the shell, and not on a screen of its own: what was said
+// stays when the program has ended. See RATIONALE, "Why bubbletea below the lines that
+// scroll, and an editor of our own?"
+package tui
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// Options say what the terminal shows.
+type Options struct {
+	In, Out *os.File // the terminal
+	Env     []string // of the program
+	Color   bool
+	// Editor is where prompts are typed. Nil: the terminal shows First and what comes
+	// of it, and ends.
+	Editor *editor.Editor
+	// Transcript makes rows of the events.
+	Transcript *transcript.Transcript
+	// First are the prompts that are there from the start.
+	First []string
+	// Do carries out what was typed, and reports whether the person leaves. It is
+	// called for one line at a time, in a goroutine of its own, and calls
+	// [UI.Event] for what happens.
+	Do func(ctx context.Context, typed string) (leave bool)
+	// Stop stops what Do carries out.
+	Stop func()
+	// Leaving is shown to who is about to leave: how to come back.
+	Leaving string
+}
+
+// UI is the terminal. Its methods but Run are safe for concurrent use.
+type UI struct {
+	events chan any // what happens, in its order
+	once   sync.Once
+	ended  chan struct{} // closed when nothing is shown any more
+	known  chan struct{} // closed when program is set
+
+	program *tea.Program
+}
+
+// New returns a terminal that shows nothing yet.
+func New() *UI {
+	return &UI{events: make(chan any, backlog), ended: make(chan struct{}), known: make(chan struct{})}
+}
+
+const (
+	// backlog is how much may have happened that is not shown yet. Who makes it
+	// happen waits then.
+	backlog = 1024
+	// pace is how long what happens is gathered before it is shown: an answer that
+	// comes letter by letter is drawn a hundred times a second and not ten thousand.
+	pace = 10 * time.Millisecond
+)
+
+// Run shows the terminal until the person leaves. When ctx ends it returns the cause,
+// once Do has returned.
+func (u *UI) Run(ctx context.Context, o Options) error {
+	m := newModel(o)
+	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
+	close(u.known)
+	work, stop := context.WithCancelCause(ctx)
+	var busy sync.WaitGroup
+	busy.Go(func() {
+		for typed := range m.typed {
+			leave := o.Do(work, typed)
+			u.send(done{leave})
+		}
+	})
+	go u.pump()
+	_, err := u.program.Run()
+	u.once.Do(func() { close(u.ended) })
+	stop(context.Cause(ctx))
+	close(m.typed)
+	busy.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// send hands on something that has happened; after the end it is dropped.
+func (u *UI) send(what any) {
+	select {
+	case u.events <- what:
+	case <-u.ended:
+	}
+}
+
+// pump hands to the program, at a pace, what has happened.
+func (u *UI) pump() {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		var batch []any
+		select {
+		case first := <-u.events:
+			batch = append(batch, first)
+		case <-u.ended:
+			return
+		}
+		for more := true; more; {
+			select {
+			case next := <-u.events:
+				batch = append(batch, next)
+			default:
+				more = false
+			}
+		}
+		u.program.Send(happened(batch))
+		<-tick.C
+	}
+}
+
+// Event shows an event of the session.
+func (u *UI) Event(e session.Event) { u.send(e) }
+
+// Rows returns a writer whose lines are shown in the order in which they come. What
+// is written has to be fit for a terminal.
+func (u *UI) Rows() io.Writer { return &rows{ui: u} }
+
+// rows gathers what is written to whole lines.
+type rows struct {
+	ui   *UI
+	mu   sync.Mutex
+	part []byte
+}
+
+func (w *rows) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.part = append(w.part, p...)
+	if end := bytes.LastIndexByte(w.part, '\n'); end >= 0 {
+		w.ui.send(text(w.part[:end]))
+		w.part = append([]byte(nil), w.part[end+1:]...)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,128 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+)
+
+var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+// What of the rows below the answer there may be at most.
+const (
+	mostRunning = 8 // rows of the calls that run
+	mostQueued  = 3
+	mostTyped   = 8 // rows of the editor
+)
+
+// View implements tea.Model: what moves, in no more rows than the terminal has.
+func (m *model) View() tea.View {
+	var cursor *tea.Cursor
+	below := m.question()
+	if below == nil {
+		below = m.running()
+	}
+	below = append(below, m.queued()...)
+	if m.o.Editor != nil && !m.leaving {
+		typed := strings.Split(m.o.Editor.View(m.room(), min(mostTyped, m.height-1)), "\n")
+		if c := m.o.Editor.Cursor(); c != nil {
+			at := *c
+			at.Y += len(below)
+			cursor = &at
+		}
+		below = append(below, typed...)
+		below = append(below, m.noticed()...)
+	}
+	room := m.height - 1
+	if over := len(below) - room; over > 0 { // a question is cut by itself: this is the last resort
+		below = below[over:]
+		if cursor != nil {
+			cursor.Y = max(cursor.Y-over, 0)
+		}
+	}
+	var above []string
+	if m.answer != nil {
+		above = m.answer.Rest(max(room-len(below), 0))
+		if cursor != nil {
+			cursor.Y += len(above)
+		}
+	}
+	rows := append(above, below...)
+	for i, row := range rows {
+		rows[i] = ansi.Truncate(row, m.width, "")
+	}
+	if now := m.now(); len(rows) >= m.peak || now.Sub(m.peakAt) > 5*pace {
+		m.peak, m.peakAt = len(rows), now
+	}
+	v := tea.NewView(strings.Join(rows, "\n"))
+	v.Cursor = cursor
+	return v
+}
+
+// question is the question that is open, with its keys.
+func (m *model) question() []string {
+	q := m.asked
+	if q == nil {
+		return nil
+	}
+	rows := append(q.prompt.Rows(m.asking()), q.prompt.Keys(m.asking())...)
+	switch {
+	case m.drafting():
+		rows = append(rows, m.dim("  Enter sends what you type after this, Esc sets it aside; then answer"))
+	case q.wrong:
+		rows = append(rows, q.prompt.Unanswered(m.asking()))
+	}
+	return append(rows, "")
+}
+
+// running is what is going on, with the way to stop it.
+func (m *model) running() []string {
+	if !m.busy {
+		return nil
+	}
+	frame := frames[m.beats%len(frames)]
+	rows := m.o.Transcript.Running(m.now(), frame, min(mostRunning, m.height-4))
+	if rows == nil && m.answer == nil && m.now().Sub(m.since) > time.Second {
+		rows = []string{fmt.Sprintf("  %s %d s   Ctrl-C stops it", frame, int(m.now().Sub(m.since).Seconds()))}
+	}
+	if rows != nil {
+		rows = append(rows, "")
+	}
+	return rows
+}
+
+// queued is what was typed and waits.
+func (m *model) queued() []string {
+	var rows []string
+	for i, typed := range m.queue {
+		if i == mostQueued {
+			return append(rows, m.dim(fmt.Sprintf("  and %d more", len(m.queue)-mostQueued)))
+		}
+		line, _, _ := strings.Cut(terminal.Line(strings.TrimSpace(typed)), "\n")
+		rows = append(rows, m.dim(ansi.Truncate("  queued: "+line, m.room(), "…")))
+	}
+	return rows
+}
+
+// noticed is what is said below the line that is typed.
+func (m *model) noticed() []string {
+	if !m.warned {
+		return nil
+	}
+	rows := terminal.Wrap("Ctrl-C again leaves. "+m.o.Leaving, max(m.room()-2, 1))
+	for i, row := range rows {
+		rows[i] = m.dim("  " + row)
+	}
+	return rows
+}
+
+func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
+
+// fitted is a finished row in as many columns as there are: a row that was made for a
+// wider terminal is broken.
+func fitted(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }

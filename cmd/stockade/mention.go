@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+const (
+	maxMentions      = 32        // files of one prompt that are read
+	maxMentionWords  = 1000      // of one prompt that are looked at: a pasted text can have many
+	maxMentionBytes  = 4096      // of a path
+	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read gives 50 KB of each
+)
+
+// mentions are the paths that a prompt names, in their order and as they stand
+// there: @path, where the @ begins a word, or @"path with blanks". Whether there are
+// such files is another question, which most mail addresses, decorators and handles
+// answer with no. What ends the sentence can be part of the last word.
+func mentions(prompt string) []string {
+	var out []string
+	before := ' '
+	for i := 0; i < len(prompt) && len(out) < maxMentionWords; {
+		r, size := utf8.DecodeRuneInString(prompt[i:])
+		i += size
+		if r != '@' || !(unicode.IsSpace(before) || strings.ContainsRune(`([{"'`+"`", before)) {
+			before = r
+			continue
+		}
+		word, end := prompt[i:], 0
+		if quoted, ok := strings.CutPrefix(word, `"`); ok {
+			if n := strings.IndexAny(quoted, "\"\n"); n >= 0 && quoted[n] == '"' {
+				word, end = quoted[:n], n+2
+			}
+		}
+		if end == 0 {
+			if end = strings.IndexFunc(word, unicode.IsSpace); end < 0 {
+				end = len(word)
+			}
+			word = word[:end]
+		}
+		if word != "" && len(word) <= maxMentionBytes {
+			out = append(out, word)
+		}
+		i, before = i+end, 'x'
+	}
+	return out
+}
+
+// mentioned is the path that a word names, if there is something: the word, or what
+// is left without the punctuation behind it.
+func (a *app) mentioned(word string) (string, bool) {
+	for path := word; strings.ContainsFunc(path, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }); {
+		name := path
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(a.Work, name)
+		}
+		// What it is and where it leads is for the tool to find out.
+		if _, err := os.Lstat(name); err == nil {
+			return path, true
+		}
+		r, size := utf8.DecodeLastRuneInString(path)
+		if !strings.ContainsRune(".,;:!?)]}>\"'`*", r) {
+			break
+		}
+		path = path[:len(path)-size]
+	}
+	return "", false
+}
+
+// attach reads the files and directories that a prompt names, by the person's calls
+// of file_read, whose events it yields, and adds what the model is to read of them to
+// texts. What is denied, or cannot be read, stays a word of the prompt.
+func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
+		seen := map[string]bool{}
+		for _, word := range mentions(prompt) {
+			path, ok := t.a.mentioned(word)
+			if !ok || seen[filepath.Clean(path)] {
+				continue
+			}
+			if len(seen) == maxMentions || room <= 0 {
+				t.a.s.note("@%s and what follows is not read: %d files go with a prompt at most, and %s; the model can read them itself",
+					path, maxMentions, humanBytes(maxMentionedText))
+				return
+			}
+			seen[filepath.Clean(path)] = true
+			for e, err := range t.call(ctx, "file_read", map[string]any{"path": path}) {
+				if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
+					if text := mentionText(path, m, room); text != "" {
+						*texts = append(*texts, text)
+						room -= len(text)
+					}
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+			if ctx.Err() != nil {
+				yield(session.Event{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// mentionText is what the model reads of a file or a directory that the person names,
+// from the result of file_read; empty if that has failed.
+func mentionText(path string, result llm.Message, room int) string {
+	_, env, ok := transcript.EnvelopeOf(result)
+	var file struct {
+		Output string `json:"output"`
+		SHA256 string `json:"sha256"` // of a file, unless it is very large
+		Count  int    `json:"count"`  // of a directory, unless it is empty
+	}
+	if !ok || !env.Success || json.Unmarshal(env.Result, &file) != nil {
+		return ""
+	}
+	text := fmt.Sprintf("The file %q, which the person names, as file_read gives it:\n", path)
+	if first := firstLine(file.Output); file.SHA256 == "" && (file.Count > 0 || !strings.HasPrefix(first, "1: ")) {
+		text = fmt.Sprintf("What the directory %q holds, which the person names:\n", path)
+		file.Output = barred(strings.TrimPrefix(file.Output[len(first):], "\n"))
+	}
+	content, cut := cutLines(file.Output, room)
+	if cut {
+		content += "\n[the rest of it found no room here: file_read has it]"
+	}
+	if content == "" {
+		content = "[it is empty]"
+	}
+	return text + content
+}
+
+// cutLines keeps whole lines, of n bytes at most.
+func cutLines(text string, n int) (string, bool) {
+	if len(text) <= n {
+		return text, false
+	}
+	return text[:max(strings.LastIndexByte(text[:n], '\n'), 0)], true
+}
+
+// barred puts a bar before each line: what is quoted so cannot seem to end.
+func barred(text string) string {
+	return "| " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n| ")
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+const (
+	maxRanBytes = 8 << 10 // of the output of a command that the next prompt carries
+	maxRan      = 8       // commands that it carries, the newest
+)
+
+// call carries out a call of the person in the session and yields its events as they
+// happen; the last is its result. An error means that the host or the log is at fault.
+// A consumer that stops early cancels the call.
+func (t *turns) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Work}
+		events := make(chan session.Event)
+		gone := make(chan struct{}) // closed when nobody reads any more
+		stop := t.Log.Observe(func(e session.Event) {
+			if e.Call != call.ID {
+				return
+			}
+			select {
+			case events <- e:
+			case <-gone:
+			}
+		})
+		var err error
+		go func() {
+			defer close(events)
+			_, err = t.Call(ctx, call)
+			stop()
+		}()
+		reading := true
+		for e := range events {
+			if reading && !yield(e, nil) {
+				reading = false
+				cancel()
+				close(gone)
+			}
+		}
+		if reading && err != nil {
+			yield(session.Event{}, err)
+		}
+	}
+}
+
+// shell runs a command that the person has typed behind an exclamation mark: a call
+// of the tool bash like any other, by its rules. The next prompt tells the model what
+// was run and what came of it.
+func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		command = strings.TrimSpace(command)
+		if command == "" {
+			yield(session.Event{}, usageError("for example: !git status", "a command follows the !; it runs by the rules of the tool bash, see stockade help bash"))
+			return
+		}
+		wrote := "" // while it ran, its first 64 KiB: the result of one that was cancelled has nothing
+		for e, err := range t.call(ctx, "bash", map[string]any{"command": command}) {
+			switch e.Type {
+			case session.TypeProgress:
+				var p tool.Progress
+				_ = json.Unmarshal(e.Body, &p) // our own
+				wrote += p.Output
+			case session.TypeToolResult:
+				if m, ok := e.Message(); ok {
+					t.ran = append(t.ran, ranText(command, wrote, m))
+					t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
+				}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// ranText tells the model of a command of the person.
+func ranText(command, wrote string, result llm.Message) string {
+	_, env, _ := transcript.EnvelopeOf(result)
+	parts := []string{cmp.Or(env.Stdout, wrote), env.Stderr}
+	end := env.Error
+	if env.Success {
+		var out struct {
+			Output   string `json:"output"`
+			ExitCode int    `json:"exit_code"`
+		}
+		_ = json.Unmarshal(env.Result, &out) // of another form, it says nothing
+		parts = []string{out.Output}
+		end = fmt.Sprintf("it ended with exit code %d", out.ExitCode)
+	}
+	if env.Note != "" {
+		end += "; " + strings.ReplaceAll(env.Note, "\n", "; ")
+	}
+	output := strings.Trim(strings.Join(parts, "\n"), "\n")
+	if over := len(output) - maxRanBytes; over > 0 { // the end says most
+		output = fmt.Sprintf("[%d bytes left out]\n%s", over, strings.ToValidUTF8(output[over:], ""))
+	}
+	return "A command that the person ran, and what it wrote:\n" +
+		"$ " + strings.ReplaceAll(command, "\n", "\n> ") + "\n" + barred(output) + "\n[" + end + "]"
+}
+
+// ask runs one turn. With the prompt go the files that the person names in it, of
+// which typed is what was typed, and what they have run since the turn before.
+func (t *turns) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		var files []string
+		for e, err := range t.attach(ctx, typed, &files) {
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		for e, err := range t.Run(ctx, prompt, slices.Concat(t.ran, files)...) {
+			if e.Type == session.TypeTurnStarted {
+				t.ran = nil
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}

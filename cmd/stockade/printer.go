@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// printer prints what a transcript shows, line by line: the answer on stdout, everything
+// else on stderr.
+type printer struct {
+	*transcript.Transcript
+	s *stdio
+
+	shown       terminal.Stream // the answer on a terminal
+	atLineStart bool            // of the answer on stdout
+	held        strings.Builder // the answer of this step, where stdout is no terminal
+	writeErr    error           // of stdout, the first
+	empty       bool            // the last row on stderr was
+}
+
+// transcriptOptions are those of all transcripts on this terminal.
+func (a *app) transcriptOptions() transcript.Options {
+	return transcript.Options{
+		Columns: a.s.columns, Color: a.s.color, Quiet: a.flags.quiet || a.flags.json, Verbose: a.flags.verbose, Asked: a.s.errTTY,
+		Open: openCall, Hint: inWords, Known: a.s.known,
+	}
+}
+
+// openCall shows all of a call of the session that was added to last.
+const openCall = "stockade session show --call"
+
+// transcriptOptions are those of the turns of this session.
+func (t *turns) transcriptOptions() transcript.Options {
+	o := t.a.transcriptOptions()
+	o.Calls = t.calls
+	if t.chat {
+		o.Open = "/show"
+	}
+	return o
+}
+
+func newPrinter(s *stdio, o transcript.Options) *printer {
+	return &printer{Transcript: transcript.New(o), s: s, atLineStart: true}
+}
+
+// show prints an event.
+func (p *printer) show(e session.Event) {
+	p.print(p.Show(e))
+	switch e.Type {
+	case session.TypeToolCall, session.TypeStepEnded, session.TypeTurnEnded:
+		p.endLine()
+	}
+}
+
+func (p *printer) print(parts []transcript.Part) {
+	for _, part := range parts {
+		switch {
+		case part.Restart:
+			p.held.Reset() // void; a terminal has shown it already
+			p.endLine()
+		case part.Answer != "":
+			p.answer(part.Answer)
+		default:
+			p.endLine()
+			for _, row := range part.Rows {
+				if row != "" || !p.empty || p.s.outTTY { // what was between two empty ones is elsewhere
+					fmt.Fprintln(p.s.err, row)
+				}
+				p.empty = row == ""
+			}
+		}
+	}
+}
+
+// answer shows a piece of the answer: at once on a terminal, and elsewhere when the
+// step has ended, because a piece may yet turn out to be void.
+func (p *printer) answer(text string) {
+	if !p.s.outTTY {
+		p.held.WriteString(text)
+		return
+	}
+	p.write(p.shown.Visible(text))
+}
+
+func (p *printer) write(text string) {
+	if text == "" {
+		return
+	}
+	if _, err := fmt.Fprint(p.s.out, text); err != nil && p.writeErr == nil {
+		p.writeErr = err
+	}
+	p.atLineStart = strings.HasSuffix(text, "\n")
+}
+
+// endLine ends the answer's line, so that what follows starts a new one.
+func (p *printer) endLine() {
+	p.write(p.held.String())
+	p.held.Reset()
+	p.shown = terminal.Stream{}
+	if !p.atLineStart {
+		p.write("\n")
+	}
+	if err := p.s.flushOut(); err != nil && p.writeErr == nil {
+		p.writeErr = err
+	}
+}
+
+// printPast prints what is over on one stream, answers behind a mark of their own: no
+// line of one can look like a row of ours.
+func printPast(s *stdio, parts []transcript.Part) {
+	columns := 0
+	if s.columns != nil {
+		columns = s.columns()
+	}
+	for _, part := range parts {
+		for _, row := range part.Rows {
+			fmt.Fprintln(s.err, row)
+		}
+		if part.Answer == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(part.Answer, "\n"), "\n") {
+			for _, row := range terminal.Fold(line, "< ", "<   ", columns) {
+				fmt.Fprintln(s.err, row)
+			}
+		}
+	}
+}
+
+// printCard prints all of a call.
+func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o transcript.Options) error {
+	card, err := transcript.Card(events, number, o)
+	if errors.Is(err, transcript.ErrNoCall) {
+		return usageError("`stockade session show` shows the numbers of the calls", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.out, strings.Join(card, "\n"))
+	return err
+}
+
+// tailRows is how much of a conversation is shown to who goes on with it.
+const tailRows = 24
+
+// readEnd reads the end of the conversation that goes on.
+func (t *turns) readEnd(ctx context.Context) error {
+	st, err := t.a.door().Store(ctx)
+	if err == nil {
+		t.end, t.calls, err = transcript.Tail(st.Events(ctx, t.Log.ID(), 0), t.a.transcriptOptions(), tailRows)
+	}
+	return err
+}
+
+// showCall shows all of a call of the session.
+func (t *turns) showCall(ctx context.Context, arg string) error {
+	number := 0
+	if arg != "" {
+		n, err := strconv.Atoi(arg)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is not the number of a call; it stands before the call", arg)
+		}
+		number = n
+	}
+	st, err := t.a.door().Store(ctx)
+	if err != nil {
+		return err
+	}
+	return printCard(t.a.s, st.Events(ctx, t.Log.ID(), 0), number, t.a.transcriptOptions())
+}
+
+func writeJSONEvent(s *stdio, e session.Event) error {
+	line, err := e.Line()
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(line)
+	return err
+}

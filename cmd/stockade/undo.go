@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/undo"
+)
+
+// undo puts back what the last turn has changed that is not undone yet.
+func (t *turns) undo(ctx context.Context, _ string) error {
+	var changes session.Changes
+	stop := t.Log.Observe(func(e session.Event) {
+		if e.Type == session.TypeCallChanges {
+			_ = json.Unmarshal(e.Body, &changes) // our own
+		}
+	})
+	result, err := t.Undo(ctx)
+	stop()
+	if err != nil {
+		return err
+	}
+	if failure := result.Err; failure != nil {
+		t.a.s.note("%s%s", failure.Message, suffix("; ", inWords(failure.Change)))
+		for line := range strings.Lines(failure.Stdout) { // what has changed since
+			fmt.Fprintf(t.a.s.err, "  │ %s\n", terminal.Line(strings.TrimSuffix(line, "\n")))
+		}
+		if failure.Code != tool.CodeDenied { // the hint is for a model
+			if hint := inWords(failure.Hint); hint != "" {
+				t.a.s.hint("%s", hint)
+			}
+		}
+		return nil
+	}
+	w := t.a.s.out
+	var out undo.Output
+	if err := json.Unmarshal(result.Output, &out); err != nil {
+		return err
+	}
+	if len(out.Files) == 0 {
+		fmt.Fprintf(w, "the files of turn %d are as they were before it already; /undo again goes one turn further back\n", out.Turn)
+		return nil
+	}
+	fmt.Fprintf(w, "undone: the changes of turn %d, in %s\n", out.Turn, plural(len(changes.Files)+changes.More, "file"))
+	prompt, _, _ := strings.Cut(out.Prompt, "\n")
+	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(clip(prompt, 70)))
+	const most = 20
+	for _, c := range changes.Files[:min(len(changes.Files), most)] {
+		fmt.Fprintf(w, "  │ %s%s\n", terminal.Line(t.relative(c.Path)), effectOf(c))
+	}
+	if more := len(changes.Files) + changes.More - most; more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+	for _, dir := range out.Stays {
+		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(t.relative(dir)))
+	}
+	fmt.Fprintln(w, "/undo again goes one turn further back")
+	return nil
+}
+
+// relative is a path as it is shown: from the workspace, where it is in there.
+func (t *turns) relative(path string) string {
+	if rel, err := filepath.Rel(t.a.Work, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// effectOf is what a change has done to a file, in short.
+func effectOf(c session.Change) string {
+	switch {
+	case c.Kind == tool.Modified && c.Added+c.Removed > 0:
+		return fmt.Sprintf("   +%d −%d", c.Added, c.Removed)
+	case c.Kind == tool.Created:
+		return "   is back"
+	default:
+		return "   " + string(c.Kind)
+	}
+}

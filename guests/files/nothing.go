@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// noFiles says why a pattern for names may have found nothing.
+func noFiles(pattern, path string) string {
+	switch below := "**/" + pattern[strings.LastIndexByte(pattern, '/')+1:]; {
+	case strings.Contains(pattern, "**"):
+		return "nothing matches; what .gitignore excludes is left out, and so is .git"
+	case !strings.Contains(pattern, "/"):
+		return fmt.Sprintf("nothing in %s itself matches; with %s directories below it are searched too", printable(path), printable(below))
+	case strings.ContainsAny(pattern, "*?[{"):
+		return fmt.Sprintf("nothing matches; * stays within one directory and ** crosses directories, as in %s", printable(below))
+	default:
+		return fmt.Sprintf("there is no such file; %s looks for the name everywhere", printable(below))
+	}
+}
+
+// repeats finds a * as those write it who mean any text: behind a character that it
+// repeats, as a regular expression has it. That of .* and [a-z]* is meant.
+var repeats = regexp.MustCompile(`(^|[^\\.)\]])\*`)
+
+// noLines says why a search of lines may have found nothing: of so many files that
+// it has looked at.
+func noLines(in grepArgs, files int) string {
+	star := repeats.MatchString(in.Pattern)
+	switch {
+	case files == 0 && in.FileFilter != "":
+		what := "no file matches file_filter"
+		if strings.Contains(in.FileFilter, "/") && !strings.Contains(in.FileFilter, "**") {
+			what += "; * stays within one directory and ** crosses directories, as in src/**/*.go"
+		}
+		return what
+	case files == 0:
+		return "there was no file to search: hidden files need include_hidden, and what .gitignore excludes ignore_gitignore"
+	case in.FixedStrings && (star || strings.Contains(in.Pattern, ".*")):
+		return "no line matches; with fixed_strings * is searched as it is"
+	case fileName.MatchString(in.Pattern):
+		return "no line matches; pattern is about the text of lines: file_filter chooses files by their names, and glob finds them"
+	case star && !in.FixedStrings:
+		return "no line matches; pattern is a regular expression, in which * repeats the character before it: .* stands for any text"
+	}
+	return "no line matches"
+}
+
+// fileName is a pattern that looks as if it was for the names of files.
+var fileName = regexp.MustCompile(`^([\w.-]+/)*\*+(/\*+)*\.[\w{},]+$`)

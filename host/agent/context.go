@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// Context is what the next request would hold, and what the session has used. Of
+// text it counts characters, as [Options.HistoryChars] does: what a provider makes
+// of them is known only once it has answered.
+type Context struct {
+	System, Prompts, Answers, Calls, Results int
+
+	ByTool map[string]int // calls and results, by the name of the tool
+	Tools  int            // the definitions of the tools, for which Budget has no say
+	Budget int            // the most that the conversation may hold
+	Left   LeftOut
+
+	Limit int // tokens of the model's context; 0: not known
+	Spent Spent
+}
+
+// LeftOut is what a request lacks of the conversation, so that it fits.
+type LeftOut struct {
+	Turns     int // the oldest
+	Shortened int // calls without their arguments, results without their output
+	Chars     int // in all
+}
+
+// Spent is what a session has used, also of what is in its log from before. A
+// request whose usage the provider did not report counts for nothing.
+type Spent struct {
+	Turns int
+	Usage llm.Usage
+	Last  llm.Usage // of the last request
+	Cost  *float64  // US dollars, of the turns of which it is known; nil: of none
+}
+
+// add counts an event.
+func (s *Spent) add(e session.Event) {
+	switch e.Type {
+	case session.TypeStepEnded:
+		var step session.StepEnded
+		if json.Unmarshal(e.Body, &step) == nil {
+			s.Last = step.Usage
+		}
+	case session.TypeTurnEnded:
+		var end session.TurnEnded
+		if json.Unmarshal(e.Body, &end) != nil {
+			return
+		}
+		s.Turns++
+		s.Usage = s.Usage.Plus(end.Usage)
+		if end.Cost != nil {
+			sum := *end.Cost
+			if s.Cost != nil {
+				sum += *s.Cost
+			}
+			s.Cost = &sum
+		}
+	}
+}
+
+// Context looks at the agent between two turns.
+func (a *Agent) Context() Context {
+	messages, left := fit(a.past.messages, a.opts.HistoryChars)
+	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: left, Limit: a.opts.ContextTokens, Spent: a.past.spent}
+	if len(messages) == 0 { // the first turn begins with that
+		system := ""
+		if a.opts.System != nil {
+			system = a.opts.System()
+		}
+		c.System = len(system)
+		if a.opts.Briefs != nil {
+			for _, b := range a.opts.Briefs() {
+				if !strings.Contains(system, b.Text) {
+					c.System += len(b.Text)
+				}
+			}
+		}
+	}
+	for _, d := range a.opts.Tools.Definitions() {
+		c.Tools += len(d.Name) + len(d.Description) + len(d.Parameters)
+	}
+	for _, m := range messages {
+		n := size(m)
+		_, brief := m.Brief()
+		switch {
+		case m.Kind == llm.System, brief:
+			c.System += n
+		case m.Kind == llm.User:
+			c.Prompts += n
+		case m.Kind == llm.Assistant:
+			c.Answers += n
+		case m.Kind == llm.ToolCall:
+			c.Calls += n
+			var call llm.CallData
+			if json.Unmarshal(m.Data, &call) == nil {
+				c.ByTool[call.Function.Name] += n
+			}
+		case m.Kind == llm.ToolResult:
+			c.Results += n
+			var result llm.ResultData
+			if json.Unmarshal(m.Data, &result) == nil {
+				c.ByTool[result.Name] += n
+			}
+		}
+	}
+	return c
+}
+
+// use is how full the context was with a request and its answer; nil where that is
+// not known.
+func (o *Options) use(last llm.Usage) *session.ContextUse {
+	if o.ContextTokens <= 0 || last.Total() <= 0 {
+		return nil
+	}
+	return &session.ContextUse{Used: int64(last.Total()), Limit: int64(o.ContextTokens)}
+}
+
+// cost is what tokens cost, in US dollars; nil where that is not known.
+func (o *Options) cost(u llm.Usage) *float64 {
+	if o.InputPrice <= 0 || o.OutputPrice <= 0 || u.Total() <= 0 {
+		return nil
+	}
+	dollars := (float64(u.InputTokens)*o.InputPrice + float64(u.OutputTokens)*o.OutputPrice) / 1e6
+	return &dollars
+}

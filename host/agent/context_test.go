@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func TestATurnTellsWhatItUsed(t *testing.T) {
+	tests := []struct {
+		name    string
+		opts    Options
+		usage   []*llm.Usage // of each step
+		context *session.ContextUse
+		cost    float64 // 0: not known
+	}{
+		{"of the last request the context, of all the cost", Options{ContextTokens: 1000, InputPrice: 1, OutputPrice: 10}, []*llm.Usage{{InputTokens: 100, OutputTokens: 20}, {InputTokens: 150, OutputTokens: 5}},
+			&session.ContextUse{Used: 155, Limit: 1000}, 0.0005},
+		{"a provider that says nothing", Options{ContextTokens: 1000, InputPrice: 1, OutputPrice: 10}, []*llm.Usage{nil, nil}, nil, 0},
+		{"one price of two", Options{InputPrice: 1}, []*llm.Usage{{InputTokens: 100, OutputTokens: 20}, {InputTokens: 150, OutputTokens: 5}}, nil, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, tt.opts,
+				reply{deltas: []llm.Delta{{Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Finish: llm.FinishTools, Usage: tt.usage[0]}}},
+				reply{deltas: []llm.Delta{{Text: "done"}, {Finish: llm.FinishStop, Usage: tt.usage[1]}}})
+			_, end := b.run(t.Context(), "go")
+			if diff := cmp.Diff(tt.context, end.Context); diff != "" {
+				t.Errorf("context (-want +got):\n%s", diff)
+			}
+			if (end.Cost == nil) != (tt.cost == 0) || end.Cost != nil && *end.Cost != tt.cost {
+				t.Errorf("it cost %v, want %v", end.Cost, tt.cost)
+			}
+			// The log says the same as the agent itself.
+			past, err := History(b.store.all())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(b.Context().Spent, past.spent); diff != "" || past.spent.Turns != 1 {
+				t.Errorf("spent by the agent, and by the log:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatFillsTheContext(t *testing.T) {
+	call := llm.CallMessage(llm.NewCall("a", "ls", "{}"))
+	result := llm.ResultMessage("a", "ls", tool.Result{Output: tool.Text("a file")})
+	past := Past{messages: []llm.Message{
+		{Kind: llm.System, Content: "12345"}, {Kind: llm.User, Content: "first"}, {Kind: llm.Assistant, Content: "one"},
+		{Kind: llm.User, Content: "second"}, call, result, {Kind: llm.Assistant, Content: "both"},
+	}}
+	whole := 5 + 5 + 3 + 6 + size(call) + size(result) + 4
+	for _, tt := range []struct {
+		name   string
+		budget int
+		want   Context
+	}{
+		{"all of it", whole, Context{System: 5, Prompts: 11, Answers: 7, Calls: size(call), Results: size(result)}},
+		{"without the turn that does not fit", whole - 1, Context{System: 5, Prompts: 6, Answers: 4, Calls: size(call), Results: size(result), Left: LeftOut{Turns: 1, Chars: 8}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, Options{Past: past, HistoryChars: tt.budget, ContextTokens: 9})
+			tt.want.Budget, tt.want.Limit, tt.want.ByTool = tt.budget, 9, map[string]int{"ls": size(call) + size(result)}
+			for _, d := range b.tools.Definitions() {
+				tt.want.Tools += len(d.Name) + len(d.Description) + len(d.Parameters)
+			}
+			if diff := cmp.Diff(tt.want, b.Context()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatGoesWithAPromptIsReadAndNotTyped(t *testing.T) {
+	b := newBench(t, Options{}, reply{deltas: []llm.Delta{{Text: "done"}, {Finish: llm.FinishStop}}})
+	var started session.TurnStarted
+	for e, err := range b.Run(t.Context(), "go", "a file", "another") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == session.TypeTurnStarted {
+			started = decode[session.TurnStarted](t, e.Body)
+		}
+	}
+	if got, want := b.past.messages[0].Content, "go\n\n"+llm.Below+"\n\na file\n\nanother"; got != want || started.Prompt != "go" {
+		t.Errorf("the model reads %q, and the record of the turn has %q", got, started.Prompt)
+	}
+}

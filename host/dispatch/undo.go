@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Undoer stages the way back from what calls of a session have changed; package undo
+// has one.
+type Undoer interface {
+	// Undo stages it for the last turn that has changed something and is not undone
+	// yet. It is a [Runner]'s Run for a call that undoes. told is what the model has to
+	// know if the changes are made.
+	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, told string, err error)
+}
+
+// undoEntry is the tool that undoes. The host answers its calls itself, and only
+// [Dispatcher.Undo] makes any.
+var undoEntry = tool.NewEntry(tool.Spec{
+	Definition: tool.Definition{
+		Name: tool.Undo, Description: "Put the files back that the last turn has changed.",
+		Parameters: json.RawMessage(`{"type":"object","additionalProperties":false}`),
+	},
+	Capabilities: tool.Capabilities{Files: tool.FilesWrite},
+}, &tool.Module{
+	Name: "stockade", Origin: tool.OriginBuiltin,
+	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
+}, "")
+
+// Undo puts back what the last turn has changed that is not undone yet, or nothing. It
+// is a call like any other, of the person who asks for it: rules and the list of paths
+// that need care decide about it, and its changes are recorded before they are made.
+// That it was asked for is the answer to the usual question. The model is told by a
+// message that is recorded with the result. Of the call, ID and Cwd count.
+func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if d.opts.Undo == nil {
+		return tool.Result{}, errors.New("undo: this session keeps nothing by which changes could be undone")
+	}
+	call.Tool, call.Args, call.Caller, call.Turn, call.Step = tool.Undo, json.RawMessage(`{}`), tool.CallerPerson, 0, 0
+	return d.startOf(ctx, call, "", undoEntry).wait()
+}
+
+// saidSo is the answer of a person who has asked for the call itself.
+func saidSo() policy.Answer {
+	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked to undo it"}
+}
+
+// news are what the model is told of a call of a person.
+func (p *pending) news(result tool.Result) []session.Draft {
+	if p.told == "" || result.Err != nil {
+		return nil
+	}
+	return []session.Draft{session.NewDraft(session.TypeMessage, 0, 0, "", llm.Message{Kind: llm.System, Content: p.told})}
+}

@@ -1,0 +1,21 @@
+//go:build unix
+
+package instructions
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Without a writer, who opens a FIFO waits for ever.
+func TestAFIFOIsNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "AGENTS.md"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Read(dir, 0); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("got %+v, %v", f, err)
+	}
+}

@@ -1,0 +1,143 @@
+// Package instructions reads what a project says to agents: AGENTS.md at the root
+// of the workspace, or CLAUDE.md where there is none.
+//
+// What is read is text of whoever wrote the project. It goes to a model as data,
+// and nobody decides by it: see RATIONALE, "Why does AGENTS.md need no trust?" It is read
+// like the file of a stranger: a regular file of that very directory and no link,
+// no more than a part of it, and with nothing in it that does not show.
+//
+//	f, err := instructions.Read(workspace, 0) // f.Name is empty if there is none
+package instructions
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/visible"
+)
+
+// Names are those of the file, the first that can be read counts.
+var Names = []string{"AGENTS.md", "CLAUDE.md"}
+
+// MaxBytes is how much of the file is read.
+const MaxBytes = 32 << 10
+
+// File is what was read.
+type File struct {
+	Name  string // empty: there is none
+	Bytes int64  // of the file
+	// Text is the file, or the first lines of it. What does not show in it, and is
+	// no line end or tab, stands there by its code, such as <U+200B>, and a byte
+	// that is no character by <0x9B>.
+	Text   string
+	Hidden int // how many stand there by their codes
+	Next   int // the line that follows what was read; 0: it is the whole file
+}
+
+// Read reads the file in a directory, at most so many bytes of it; 0 is [MaxBytes].
+// That there is a file and it cannot be read is an error, where there is no other.
+func Read(dir string, most int) (File, error) {
+	if most <= 0 || most > MaxBytes {
+		most = MaxBytes
+	}
+	root, _, err := beneath.Open(dir)
+	if err != nil {
+		return File{}, err
+	}
+	defer root.Close()
+	var first error
+	for _, name := range Names {
+		f, err := read(root, name, most)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && first == nil {
+			first = fmt.Errorf("%s is not read: %w", name, err)
+		}
+	}
+	return File{}, first
+}
+
+func read(root beneath.Root, name string, most int) (File, error) {
+	f, err := root.OpenStraight(name, os.O_RDONLY)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return File{}, errors.New("it is a symbolic link, which may lead to anything")
+	case err != nil:
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // the person knows the path
+		}
+		return File{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = root.AdmitFile(f, info)
+	}
+	if err != nil {
+		return File{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, errors.New("it is no regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err != nil {
+		return File{}, err
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return File{}, errors.New("it is no text: it holds a NUL byte")
+	}
+	out := File{Name: name, Bytes: max(info.Size(), int64(len(data)))}
+	if len(data) > most {
+		data = data[:most]
+		if end := bytes.LastIndexByte(data, '\n'); end >= 0 {
+			data = data[:end+1]
+		} else { // one long line, which is read to the end of a character
+			last := len(data) - 1
+			for last > 0 && !utf8.RuneStart(data[last]) {
+				last--
+			}
+			if !utf8.FullRune(data[last:]) {
+				data = data[:last]
+			}
+		}
+		out.Next = bytes.Count(data, []byte("\n")) + 1
+	}
+	out.Text, out.Hidden = shown(data)
+	return out, nil
+}
+
+// shown is a text in which everything shows as what it is: what a person who looks
+// at the file does not see, a model does not read unseen.
+func shown(data []byte) (text string, hidden int) {
+	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
+	var b strings.Builder
+	var last rune
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "<0x%02X>", data[0])
+			hidden++
+		case r == emoji && unicode.Is(unicode.So, last) || !visible.Hidden(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "<U+%04X>", r)
+			hidden++
+		}
+		last, data = r, data[n:]
+	}
+	return strings.TrimRight(b.String(), "\n"), hidden
+}
+
+// emoji asks that the symbol before it is shown as a picture, as editors write it.
+const emoji = '\uFE0F'

@@ -1,0 +1,117 @@
+package tool
+
+import (
+	"slices"
+	"strings"
+)
+
+// stand is what stands here for a tool of another system.
+type stand struct {
+	tools string // built-in ones, with blanks between them; empty: there is none
+	how   string // how they are called for that
+}
+
+// What is said of tools that many systems have.
+var (
+	standRead    = stand{"file_read", "use file_read with path, and with offset and limit for a part of a file"}
+	standWrite   = stand{"file_write", "use file_write with path and content, the whole of it"}
+	standEdit    = stand{"file_edit", "use file_edit with path, old_string (the text as it is in the file, once) and new_string; read the file first"}
+	standEdits   = stand{"file_edit file_write", "use file_edit for each change, with path, old_string (the text as it is in the file, once) and new_string, and file_write for a new file"}
+	standEditor  = stand{"file_read file_edit file_write", "use file_read to view, file_edit with path, old_string and new_string to replace or insert, file_write to create"}
+	standList    = stand{"ls", "use ls with path"}
+	standFind    = stand{"glob", "use glob with pattern, such as **/*.go"}
+	standGrep    = stand{"grep", "use grep with pattern (a regular expression), and with path and file_filter where to search"}
+	standCommand = stand{"bash", "use bash with command, and with timeout_seconds if it takes long"}
+	standWaits   = stand{"bash", "a command ends with its call: use bash with command, and with timeout_seconds if it takes long"}
+	standAnswer  = stand{"", "write it in your answer: the person reads that, and replies to it"}
+	standWeb     = stand{"", "no built-in tool reaches the web"}
+)
+
+// foreign are names under which models know the tools of other systems: of Claude
+// Code and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline,
+// Cursor, Copilot, goose and SWE-agent. Unlike aliases their arguments are others,
+// so that they are answered with a hint. Each is in small letters, without dashes.
+var foreign = foreignNames(map[string]stand{
+	"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
+	"write write_to_file create create_file save_file new_file":                                           standWrite,
+	"edit replace str_replace string_replace search_replace replace_lines replace_in_file replace_file_content replace_string_in_file " +
+		"edit_file insert insert_lines insert_edit_into_file update_file": standEdit,
+	"apply_patch applypatch apply_diff patch multiedit multi_edit edit_block whole_file":                                                 standEdits,
+	"str_replace_based_edit_tool str_replace_editor text_editor editor file_editor":                                                      standEditor,
+	"list list_dir list_directory list_files dir tree":                                                                                   standList,
+	"find find_files find_file find_by_name file_search search_files_by_name":                                                            standFind,
+	"search rg ripgrep search_files search_file_content search_dir search_code codebase_search semantic_search find_in_files grep_files": standGrep,
+	"shell local_shell container_exec exec exec_command shell_command run run_command run_shell_command run_terminal_cmd run_in_terminal " +
+		"execute execute_bash terminal sh powershell cmd delete_file remove_file move_file": standCommand,
+	"bashoutput bash_output killshell kill_shell killbash job_output job_kill write_stdin": standWaits,
+	"todowrite todo_write todoread todo_read todos write_todos update_plan plan think thinking finish task_complete complete_task attempt_completion " +
+		"ask_user ask_user_question askuserquestion ask_followup_question request_user_input": standAnswer,
+	"webfetch web_fetch fetch websearch web_search google_web_search browser browser_action download": standWeb,
+})
+
+func foreignNames(of map[string]stand) map[string]stand {
+	out := map[string]stand{}
+	for names, s := range of {
+		for name := range strings.FieldsSeq(names) {
+			out[name] = s
+		}
+	}
+	return out
+}
+
+// Foreign says what stands here for a tool that the name means in another system,
+// and how it is called; nothing where that is not known, or not in the catalog.
+func (c *Catalog) Foreign(name string) string {
+	if len(name) > 64 {
+		return ""
+	}
+	// Names come with that of a server or a namespace before them: functions.bash,
+	// developer__shell.
+	name = name[strings.LastIndexAny(name, ".:/")+1:]
+	if i := strings.LastIndex(name, "__"); i >= 0 {
+		name = name[i+2:]
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	s, ok := foreign[name]
+	if !ok {
+		if e, ok := c.Find(name); ok && e.Module.Origin == OriginBuiltin {
+			return "use " + e.Name
+		}
+		return ""
+	}
+	missing := func(tool string) bool {
+		e, ok := c.entries[tool]
+		return !ok || e.Module.Origin != OriginBuiltin // another's tool of the name is not the one that is meant
+	}
+	if slices.ContainsFunc(strings.Fields(s.tools), missing) {
+		return ""
+	}
+	return s.how
+}
+
+// foreignArgs are names that other systems gave to arguments, and ours for the
+// same.
+var foreignArgs = map[string]string{
+	"file_path": "path", "filepath": "path", "filename": "path", "file": "path", "target_file": "path", "absolute_path": "path", "relative_workspace_path": "path",
+	"notebook_path": "path", "dir_path": "path", "directory": "path", "dir": "path", "target_directory": "path", "search_path": "path",
+	"cmd": "command", "script": "command", "input": "command", "timeout": "timeout_seconds", "timeout_ms": "timeout_seconds",
+	"old_str": "old_string", "oldstring": "old_string", "old_text": "old_string", "oldtext": "old_string", "search": "old_string", "old": "old_string",
+	"new_str": "new_string", "newstring": "new_string", "new_text": "new_string", "newtext": "new_string", "replacement": "new_string", "new": "new_string",
+	"replaceall": "replace_all", "allow_multiple": "replace_all",
+	"text": "content", "contents": "content", "file_text": "content", "code_edit": "content",
+	"query": "pattern", "regex": "pattern", "regexp": "pattern", "search_term": "pattern", "glob_pattern": "pattern",
+	"include": "file_filter", "glob": "file_filter", "include_pattern": "file_filter", "file_pattern": "file_filter",
+	"start_line": "offset", "line_start": "offset", "end_line": "limit", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
+}
+
+// ownArg is the argument of a tool that a foreign name means, if it has that.
+func ownArg(name string, has []string) string {
+	if len(name) > 64 {
+		return ""
+	}
+	own := foreignArgs[strings.ToLower(strings.ReplaceAll(name, "-", "_"))]
+	if own == "" || !slices.Contains(has, own) {
+		return ""
+	}
+	return own
+}

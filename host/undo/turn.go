@@ -1,0 +1,351 @@
+package undo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// past is what the log says of the calls of a session.
+type past struct {
+	turns   int
+	prompts map[int]string
+	calls   []*call
+	byID    map[string]*call
+	undone  map[int]bool
+}
+
+// call is one that has run.
+type call struct {
+	turn    int
+	summary string
+	undo    bool // one of this package's
+	direct  bool // what it changed in files is recorded nowhere
+	changes []session.Changes
+	gone    bool // a body that says what it changed was deleted
+	end     end
+}
+
+// end is how a call has ended.
+type end int
+
+const (
+	unknown end = iota // it has no result, or one that says that it was interrupted
+	made               // its changes are made
+	unmade             // it has failed, and they are not
+)
+
+// read reads the log and verifies its chain.
+func read(events iter.Seq2[session.Event, error]) (*past, error) {
+	p := &past{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
+	_, err := session.VerifySession(func(yield func(session.Event, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				p.add(e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	})
+	return p, err
+}
+
+func (p *past) add(e session.Event) {
+	p.turns = max(p.turns, e.Turn)
+	c := p.byID[e.Call]
+	switch e.Type {
+	case session.TypeTurnStarted:
+		var t session.TurnStarted
+		if json.Unmarshal(e.Body, &t) == nil {
+			p.prompts[e.Turn] = t.Prompt
+		}
+	case session.TypeToolCall:
+		m, _ := e.Message()
+		p.byID[e.Call] = &call{turn: e.Turn, summary: m.Content}
+	case session.TypeCallIntended:
+		var i session.Intent
+		if c == nil {
+			return
+		}
+		if !slices.Contains(p.calls, c) { // one that is asked about begins twice
+			p.calls = append(p.calls, c)
+		}
+		if json.Unmarshal(e.Body, &i) != nil {
+			c.gone = true
+			return
+		}
+		c.undo = i.Tool == tool.Undo && i.Digest == ""
+		c.direct = c.direct || i.Exec && !i.Rehearsal && i.Changes != policy.ChangesStaged && i.Changes != policy.ChangesNone
+	case session.TypeCallChanges:
+		var changes session.Changes
+		switch {
+		case c == nil:
+		case json.Unmarshal(e.Body, &changes) != nil:
+			c.gone = true
+		default:
+			c.changes = append(c.changes, changes)
+		}
+	case session.TypeToolResult:
+		if c != nil {
+			p.ended(c, e)
+		}
+	}
+}
+
+// ended notes how a call has ended, and which turn is undone by it.
+func (p *past) ended(c *call, e session.Event) {
+	var data llm.ResultData
+	var envelope struct {
+		Success bool      `json:"tool_success"`
+		Code    tool.Code `json:"error_code"`
+		Result  struct {
+			Turn int `json:"turn"`
+		} `json:"result"`
+	}
+	m, _ := e.Message()
+	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &envelope) != nil {
+		return
+	}
+	switch {
+	case envelope.Success:
+		if c.end = made; c.undo {
+			p.undone[envelope.Result.Turn] = true
+		}
+	case envelope.Code != tool.CodeInterrupted && envelope.Code != tool.CodeHost:
+		c.end = unmade
+	}
+}
+
+// way is the way back from a turn.
+type way struct {
+	turn   int
+	prompt string
+	files  []file // by path
+	// unsure says that a call was interrupted, so that its changes may be made or not.
+	unsure bool
+}
+
+// file is what is to become of one file, directory or link. nil is nothing.
+type file struct {
+	path    string
+	was     *session.Version // before the turn
+	now     *session.Version // as the turn has left it
+	noImage session.NoImage
+}
+
+// refused says why there is no way back from a turn.
+type refused struct {
+	turn int
+	why  string
+}
+
+func (r *refused) Error() string { return fmt.Sprintf("turn %d cannot be undone: %s", r.turn, r.why) }
+
+// last is the way back from the last turn that has changed something and is not
+// undone; nil if there is none. interrupted says whether the changes of calls that
+// were interrupted count as made.
+func (p *past) last(interrupted bool) (*way, error) {
+	for turn := p.turns; turn > 0; turn-- {
+		if p.undone[turn] {
+			continue
+		}
+		if w, err := p.back(turn, interrupted); w != nil || err != nil {
+			return w, err
+		}
+	}
+	return nil, nil
+}
+
+// back is the way back from one turn; nil if it has changed nothing.
+func (p *past) back(turn int, interrupted bool) (*way, error) {
+	no := func(format string, args ...any) (*way, error) {
+		return nil, &refused{turn, fmt.Sprintf(format, args...)}
+	}
+	w := &way{turn: turn, prompt: p.prompts[turn]}
+	files := map[string]*file{}
+	for _, c := range p.calls {
+		switch {
+		case c.turn != turn || c.undo:
+			continue
+		case c.direct:
+			return no("%s changed files directly, and what it changed is not known", c.summary)
+		case c.gone:
+			return no("what it changed was deleted from the log")
+		case len(c.changes) == 0 || c.end == unmade:
+			continue
+		case c.end == unknown:
+			if w.unsure = true; !interrupted {
+				continue
+			}
+		}
+		for _, changes := range c.changes {
+			if changes.More > 0 {
+				return no("a call has changed %d files, and the log names only the first %d", len(changes.Files)+changes.More, len(changes.Files))
+			}
+			steps, err := stepsOf(changes)
+			if err != nil {
+				return no("%v", err)
+			}
+			for path, s := range steps {
+				f := files[path]
+				switch {
+				case f == nil:
+					files[path] = s
+				case !same(f.now, s.was):
+					return no("%q was changed by somebody else between two of its calls", path)
+				default:
+					f.now = s.now
+				}
+			}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if f := files[path]; !same(f.was, f.now) {
+			w.files = append(w.files, *f)
+		}
+	}
+	if len(w.files) == 0 {
+		return nil, nil
+	}
+	return w, w.keeps()
+}
+
+// stepsOf is what the changes of one call do to each name.
+func stepsOf(changes session.Changes) (map[string]*file, error) {
+	steps := map[string]*file{}
+	at := func(path string) *file {
+		if steps[path] == nil {
+			steps[path] = &file{path: path}
+		}
+		return steps[path]
+	}
+	for _, c := range changes.Files {
+		switch {
+		case c.Kind == tool.Times:
+			continue
+		case c.Kind == tool.Renamed && c.Before != nil && strings.HasPrefix(c.Before.Mode, "d"):
+			return nil, fmt.Errorf("it has moved the directory %q to %q, with what is in it; move it back by hand", c.From, c.Path)
+		}
+		if c.Before != nil {
+			from := at(c.Path)
+			if c.Kind == tool.Renamed {
+				from = at(c.From)
+			}
+			from.was, from.noImage = c.Before, c.NoImage
+		}
+		if c.After != nil {
+			at(c.Path).now = c.After
+		}
+	}
+	return steps, nil
+}
+
+// keeps reports whether the contents of all files can be there.
+func (w *way) keeps() error {
+	var all []string
+	for _, f := range w.files {
+		if f.noImage != "" && !sameContent(f.was, f.now) {
+			all = append(all, fmt.Sprintf("%q (%s)", f.path, noImage(f.noImage)))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if more := len(all) - maxNamed; more > 0 {
+		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return &refused{w.turn, "the content before is not kept of " + strings.Join(all, ", ")}
+}
+
+// maxNamed is how many files a message names.
+const maxNamed = 10
+
+func noImage(why session.NoImage) string {
+	switch why {
+	case session.NoImageSecret:
+		return "it looks like a secret, or holds one"
+	case session.NoImageLarge:
+		return "it has more than 16 MiB"
+	case session.NoImageMany:
+		return "the call changes more than 64 MiB"
+	case session.NoImageUnreadable:
+		return "nobody may read it"
+	}
+	return string(why)
+}
+
+// same reports whether two versions are the same as far as that can be told: a file
+// that has no hash is the same as none.
+func same(a, b *session.Version) bool {
+	switch {
+	case a == nil || b == nil:
+		return a == b
+	case typeOf(a) != typeOf(b) || permOf(a) != permOf(b) || a.Target != b.Target:
+		return false
+	}
+	return typeOf(a) != 0 || sameContent(a, b)
+}
+
+// sameContent reports whether both are regular files with one content.
+func sameContent(a, b *session.Version) bool {
+	return regular(a) && regular(b) && a.SHA256 != "" && a.SHA256 == b.SHA256
+}
+
+func regular(v *session.Version) bool { return v != nil && typeOf(v) == 0 }
+
+// typeOf is the type of a version; one that cannot be read is irregular.
+func typeOf(v *session.Version) fs.FileMode {
+	mode, err := parseMode(v.Mode)
+	if err != nil {
+		return fs.ModeIrregular
+	}
+	return mode.Type()
+}
+
+// permOf is what may be done with a version; of a link it says nothing.
+func permOf(v *session.Version) fs.FileMode {
+	mode, err := parseMode(v.Mode)
+	if err != nil || mode.Type() == fs.ModeSymlink {
+		return 0
+	}
+	return mode.Perm()
+}
+
+// parseMode reads what [fs.FileMode.String] has written.
+func parseMode(text string) (fs.FileMode, error) {
+	const letters, rwx = "dalTLDpSugct?", "rwxrwxrwx"
+	bad := fmt.Errorf("%.20q is no mode", text)
+	n := len(text) - len(rwx)
+	if n < 1 {
+		return 0, bad
+	}
+	var mode fs.FileMode
+	for _, c := range text[:n] {
+		switch i := strings.IndexRune(letters, c); {
+		case i >= 0:
+			mode |= 1 << (31 - i)
+		case c != '-':
+			return 0, bad
+		}
+	}
+	for i, c := range []byte(text[n:]) {
+		switch c {
+		case rwx[i]:
+			mode |= 1 << (8 - i)
+		case '-':
+		default:
+			return 0, bad
+		}
+	}
+	return mode, nil
+}

@@ -1,0 +1,173 @@
+package undo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/stage"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Undoer stages the way back from the turns of one session.
+type Undoer struct {
+	store   session.Store
+	session string
+	stages  func() string
+}
+
+// New returns the undoer of a session. stages is the directory for what is staged;
+// empty: in memory.
+func New(store session.Store, session string, stages func() string) *Undoer {
+	return &Undoer{store: store, session: session, stages: stages}
+}
+
+// Output is the output of a call that undoes a turn.
+type Output struct {
+	Turn   int    `json:"turn"`
+	Prompt string `json:"prompt"`
+	// Files are put back; none if all of them were already.
+	Files []string `json:"files"`
+	// Stays are directories that the turn has made and that hold other files by now.
+	Stays []string `json:"stays,omitempty"`
+}
+
+// Undo stages the way back from the last turn that has changed something and is not
+// undone yet. told is what the model has to know if that is made.
+func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (_ tool.Result, _ policy.Staged, told string, err error) {
+	if err := grant.Check(call, ""); err != nil {
+		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
+	}
+	limits := grant.Limits()
+	ctx, cancel := context.WithTimeout(ctx, limits.Timeout)
+	defer cancel()
+	past, err := read(u.store.Events(ctx, u.session, 0))
+	if broken, ok := errors.AsType[*session.ChainError](err); ok {
+		return failed(tool.CodeFailed, tool.ValidationFailed, "the log is not as it was written: "+broken.Error(), "`stockade audit verify` says more"), nil, "", nil
+	} else if err != nil {
+		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
+	}
+	w, err := past.last(true)
+	if no, ok := errors.AsType[*refused](err); ok {
+		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
+	}
+	if w == nil {
+		return failed(tool.CodeFailed, tool.NotFound, "no turn of this session has changed files that could be put back", ""), nil, "", nil
+	}
+	s, err := u.stage(ctx, grant, call.Cwd, w)
+	if err != nil {
+		return w.fault(err), nil, "", nil
+	}
+	if len(s.conflicts) > 0 && w.unsure { // the changes of a call that was interrupted are all made or all not
+		if w, err := past.back(w.turn, false); w != nil && err == nil {
+			if other, err := u.stage(ctx, grant, call.Cwd, w); err == nil && len(other.conflicts) == 0 {
+				s.drop()
+				s = other
+			} else {
+				other.drop()
+			}
+		}
+	}
+	if len(s.conflicts) > 0 {
+		defer s.drop()
+		return s.changed(), nil, "", nil
+	}
+	out := Output{Turn: s.way.turn, Prompt: s.way.prompt, Files: []string{}, Stays: s.stays}
+	if !s.already {
+		for _, f := range s.way.files {
+			out.Files = append(out.Files, f.path)
+		}
+	}
+	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, limits.Timeout}, s.way.told(), nil
+}
+
+// byHand is what to do where nothing can be undone.
+const byHand = "`stockade session show` lists what the turn has changed; `git diff` may show it, and put it back"
+
+func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
+	r := tool.Failed(code, typ, "nothing is undone: %s", why)
+	if hint != "" {
+		r.Err.Hint = tool.Advise("%s", hint)
+	}
+	return r
+}
+
+// fault is the result where the way back cannot be staged.
+func (w *way) fault(err error) tool.Result {
+	if no, ok := errors.AsType[*refused](err); ok {
+		return failed(tool.CodeFailed, tool.ValidationFailed, no.Error(), byHand)
+	}
+	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", w.turn, err), byHand)
+}
+
+// told is what the model is told: what it knows of these files is not so any more.
+func (w *way) told() string {
+	var names []string
+	for _, f := range w.files[:min(len(w.files), maxTold)] {
+		names = append(names, strconv.Quote(f.path))
+	}
+	if more := len(w.files) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	prompt, _, _ := strings.Cut(w.prompt, "\n")
+	return fmt.Sprintf("The user has undone all file changes of the turn that began with %.80q. These are as they were before that turn: %s. "+
+		"What this conversation says about them since is out of date; read them again before you rely on them or change them.", prompt, strings.Join(names, ", "))
+}
+
+// maxTold is how many files are named to the model.
+const maxTold = 30
+
+// content is the content of a version, which is what was there when it was recorded,
+// whatever is in the store.
+func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error) {
+	sum, err := hex.DecodeString(v.SHA256)
+	if err != nil || len(sum) != sha256.Size {
+		return nil, session.ErrNoImage
+	}
+	content, err := u.store.Image(ctx, u.session, [sha256.Size]byte(sum))
+	if err == nil && sha256.Sum256(content) != [sha256.Size]byte(sum) {
+		err = fmt.Errorf("the image %.12s is not what was written", v.SHA256)
+	}
+	return content, err
+}
+
+// staged is the way back, on its stage.
+type staged struct {
+	set     *stage.Set
+	call    tool.Call
+	timeout time.Duration
+}
+
+// Changes implements policy.Staged.
+func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.set.Changes(ctx)
+}
+
+// Commit implements policy.Staged.
+func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
+	if err := grant.Check(s.call, ""); err != nil {
+		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
+	}
+	if grant.Rehearsal() {
+		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := s.set.Commit(ctx)
+	if left, ok := errors.AsType[*stage.CommitError](err); ok && left.Done {
+		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)
+	}
+	return err
+}
+
+// Drop implements policy.Staged.
+func (s *staged) Drop() error { return s.set.Drop() }
