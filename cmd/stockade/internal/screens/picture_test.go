@@ -260,7 +260,10 @@ func TestPicture(t *testing.T) {
 	z := size{80, 24}
 	s := p.sits(z)
 	var frames []frame
-	shows := func(seconds float64) { frames = append(frames, frame{s.capture("-e"), seconds}) }
+	shows := func(seconds float64) {
+		screen := strings.ReplaceAll(s.capture("-e"), p.dir, "/home/ada/projects/the-garden") // which is as long
+		frames = append(frames, frame{screen, seconds})
+	}
 	p.answers(
 		calls("", call("file_read", `{"path":"notes.md"}`)),
 		calls("", call("file_edit", `{"path":"notes.md","old_string":"TODO","new_string":"DONE","replace_all":true}`), bash("make test")),
@@ -274,8 +277,8 @@ func TestPicture(t *testing.T) {
 	s.presses("Enter")
 	s.until(`\[y\]`)
 	shows(4)
+	s.settles()
 	s.presses("y")
-	s.presses("Enter")
 	p.held()
 	s.until(`ok  notes`)
 	shows(2)

@@ -20,7 +20,7 @@ import (
 // patience is far more than a screen takes to appear. tick is how often a screen is
 // looked at: tmux does not tell when a program has drawn.
 const (
-	patience = 15 * time.Second
+	patience = 40 * time.Second
 	tick     = 15 * time.Millisecond
 )
 
