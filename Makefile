@@ -106,7 +106,7 @@ picture: build ## play the session of the README's picture, and write .github/se
 
 .PHONY: bench
 bench: guests helper ## run the benchmarks of the stages
-	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade
+	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade/...
 
 .PHONY: bench-fuel
 ROUNDS ?= 7
@@ -185,9 +185,10 @@ test-races: ## exchange names while guests use them, RACES times (10000000) with
 
 .PHONY: test-kills
 KILLS ?= 2000
-test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3, a fifth as many hosts that stage, and as many trees at tier 1; find nothing left
+test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3, a fifth as many hosts that stage, and as many trees at tier 1; find nothing left; a tenth as many programs that undo
 	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 3
 	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 1
+	$(GO) test -count 1 -v -run TestKilledUndos -timeout 1h ./host/undo -kills $$(($(KILLS) / 10))
 
 .PHONY: test-add-kills
 ADD_KILLS ?= 500

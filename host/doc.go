@@ -115,11 +115,12 @@
 // internal/tui, the terminal that is drawn on, internal/editor, in which a person
 // types, internal/transcript, which shows what was done, internal/prompt, the
 // questions and their queue, internal/markdown, which shows answers, internal/table,
-// which fits tables to the screen, and internal/terminal, which makes text of others
-// harmless. guests are the built-in tools. sdk is what a tool's author imports; the
-// host imports two packages of it, sdk/go/lines, which finds lines that match, and
-// sdk/go/nearest, which finds the name that was probably meant. wit is the source of
-// truth of the ABI.
+// which fits tables to the screen, internal/pager, which shows what is longer than
+// that, internal/words, which says numbers, and internal/terminal, which makes text
+// of others harmless. guests are the built-in tools. sdk is what a tool's author
+// imports; the host imports two packages of it, sdk/go/lines, which finds lines that
+// match, and sdk/go/nearest, which finds the name that was probably meant. wit is the
+// source of truth of the ABI.
 //
 // # Words
 //
@@ -172,15 +173,16 @@
 //	door              never   config, config/policyfile, settings
 //	wazero            only    sandbox
 //	net/http          only    llm, egress, registry/oci, registry/source
-//	os/exec           only    jail, registry/author/toolchain, registry/oci/credential, internal/hosttest
+//	os/exec           only    jail, registry/author/toolchain, registry/oci/credential, cmd/stockade/internal/pager, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd.
 // Only egress opens connections or asks a resolver, and only jail starts
-// processes, but for two exceptions: registry/oci/credential, for Docker's credential
-// helpers, and registry/author/toolchain, for the Go toolchain of an author.
+// processes, but for three exceptions: registry/oci/credential, for Docker's credential
+// helpers, registry/author/toolchain, for the Go toolchain of an author, and
+// cmd/stockade/internal/pager, for less.
 //
 // # Where new things go
 //

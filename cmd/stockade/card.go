@@ -293,11 +293,10 @@ func (c card) long() string {
 	var b strings.Builder
 	r := c.review
 	text := func(title, text string) {
-		shown, _ := prompt.View{Width: c.width, Color: c.color}.Text(text, true)
 		for i, row := range terminal.Wrap(title, c.width-5) {
 			fmt.Fprintln(&b, c.style(terminal.Bold, strings.Repeat("  ", 1+min(i, 1))+row))
 		}
-		b.WriteString(shown)
+		b.WriteString(prompt.View{Width: c.width, Color: c.color}.Text(text, true))
 	}
 	lines := func(title, text, end string) {
 		rows := terminal.Wrap(terminal.Line(text), c.width-titleColumns-4-len(end))

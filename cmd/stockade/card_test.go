@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal/terminaltest"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
@@ -80,19 +81,19 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 		for i := range 50 {
 			project.Lock.Modules = append(project.Lock.Modules, lock.Module{Name: fmt.Sprint("m", i), Version: v.Text, Source: v.Text, Wants: v.Text, Signer: v.Text})
 		}
-		answers := []answer{{"y", giftWords(tool.Allowance{Hosts: hostile.Tools[0].Capabilities.Hosts})}, {"o", "only computing"}}
+		choices := []prompt.Choice{{Letter: 'y', Words: giftWords(tool.Allowance{Hosts: hostile.Tools[0].Capabilities.Hosts})}, {Letter: 'o', Words: "only computing"}}
 		for name, c := range map[string]struct {
 			text    func(width int, color, all bool) string
-			answers []answer
+			choices []prompt.Choice
 		}{
-			"a new module":           {cardText(added), append(answers, answer{"n", "no"})},
-			"one with two tools":     {cardText(small), append(answers, answer{"n", "no"})},
-			"one that was described": {cardText(described), append(answers, answer{"n", "no"})},
-			"one that says no needs": {cardText(inferred), append(answers, answer{"n", "no"})},
+			"a new module":           {cardText(added), append(choices, no)},
+			"one with two tools":     {cardText(small), append(choices, no)},
+			"one that was described": {cardText(described), append(choices, no)},
+			"one that says no needs": {cardText(inferred), append(choices, no)},
 			"an update": {func(width int, color, all bool) string {
 				return cardText(update)(width, color, all) + "  It is switched off until you decide.\n"
-			}, append(answers, answer{"k", "keep " + shownVersion(hostile)}, answer{"r", "remove it"}, answer{"n", "not now"})},
-			"a project": {func(width int, _, all bool) string { return syncCard(project, nil, width, all) }, []answer{{"y", "yes"}, {"n", "no"}}},
+			}, append(choices, prompt.Choice{Letter: 'k', Words: "keep " + shownVersion(hostile)}, prompt.Choice{Letter: 'r', Words: "remove it"}, prompt.Choice{Letter: 'n', Words: "not now"})},
+			"a project": {func(width int, _, all bool) string { return syncCard(project, nil, width, all) }, yesOrNo},
 		} {
 			for _, width := range []int{80, 120} {
 				for _, all := range []bool{false, true} {
@@ -100,7 +101,8 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 						continue // thousands of rows that are no others
 					}
 					e := &terminaltest.Emulator{Columns: width, Wide: true}
-					fmt.Fprint(e, c.text(width, false, all)+asking{width: width}.rows("Take it?", c.answers))
+					p := prompt.New("Take it?", c.choices, func() string { return c.text(width, false, all) }, nil)
+					fmt.Fprint(e, strings.Join(append(p.Rows(prompt.View{Width: width}), p.Keys(prompt.View{Width: width})...), "\n"))
 					if e.Acts != nil || e.Styled {
 						t.Errorf("%s, %s, %d columns: it did %q", v.Name, name, width, e.Acts)
 					}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
@@ -51,8 +52,11 @@ var chatCommands = []chatCommand{
 	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
 	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
+	{"/redo", "", "make again what was undone last", (*turns).redo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
 	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*turns).showCall},
+	{"/init", "", "write a first AGENTS.md, which the model is told of in each session", (*turns).initProject},
+	{"/init", "again", "look whether AGENTS.md is still right", (*turns).initProject},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
@@ -202,14 +206,13 @@ func (t *turns) refresh(ctx context.Context, _ string) error {
 
 // fuel shows how far the budgets of the session are used up.
 func (t *turns) fuel(context.Context, string) error {
-	w := tabwriter.NewWriter(t.a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FUEL\tUSED\tLEFT\tLIMIT")
+	w := table.New(table.Text("FUEL"), table.Fixed("USED"), table.Fixed("LEFT"), table.Fixed("LIMIT"))
 	for _, u := range t.Tools.Fuel() {
 		name := u.Tool
 		if name == "" {
 			name = "session"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Line(name), humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
+		w.Row(name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
 	}
-	return w.Flush()
+	return t.a.s.table(w)
 }

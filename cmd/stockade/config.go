@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
 )
@@ -36,8 +35,7 @@ every key, its meaning and its default. See ` + "`stockade help config`" + `.`,
 }
 
 func runConfig(a *app) error {
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tVALUE\tFROM")
+	w := table.New(table.Fixed("KEY"), table.Text("VALUE"), table.Text("FROM"))
 	for _, key := range config.Keys() {
 		from := a.Config.Source(key)
 		for _, wait := range a.Waiting {
@@ -50,7 +48,7 @@ func runConfig(a *app) error {
 				from += fmt.Sprintf(" (and %q of %s)", file.Value, file.From)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", key, terminal.Line(a.Config.Value(key)), terminal.Line(from))
+		w.Row(key, a.Config.Value(key), from)
 	}
-	return w.Flush()
+	return a.s.table(w)
 }

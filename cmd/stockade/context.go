@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/agent"
 )
 
@@ -31,16 +32,16 @@ func contextPicture(c agent.Context) string {
 	if tokens := c.Spent.Last.Total(); tokens > 0 && c.Limit > 0 {
 		used, limit, unit = tokens, c.Limit, "tokens, with the last answer"
 	}
-	fmt.Fprintf(&b, "  %s\n  %s of %s %s: %s\n\n", bar(used, limit, contextColumns), grouped(used), grouped(limit), unit, percent(used, limit))
+	fmt.Fprintf(&b, "  %s\n  %s of %s %s: %s\n\n", bar(used, limit, contextColumns), words.Exact(int64(used)), words.Exact(int64(limit)), unit, percent(used, limit))
 
 	all := talk + c.Tools
 	row := func(indent, what string, n int) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, grouped(n), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
+			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, words.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
 		}
 	}
 	fmt.Fprintf(&b, "  %-26s %11s\n", "what fills a request", "characters")
-	row("", "system prompt", c.System)
+	row("", "system prompt, AGENTS.md", c.System)
 	row("", "definitions of the tools", c.Tools)
 	row("", "prompts", c.Prompts)
 	row("", "answers", c.Answers)
@@ -55,7 +56,7 @@ func contextPicture(c agent.Context) string {
 		row("  ", fit(name, 22), c.ByTool[name])
 	}
 	if c.Left.Chars > 0 {
-		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", grouped(c.Left.Chars))
+		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", words.Exact(int64(c.Left.Chars)))
 		if c.Left.Turns > 0 {
 			fmt.Fprintf(&b, "    %s, from the first on\n", plural(c.Left.Turns, "whole turn"))
 		}
@@ -67,12 +68,12 @@ func contextPicture(c agent.Context) string {
 	fmt.Fprintf(&b, "\n  the session: %s", plural(c.Spent.Turns, "turn"))
 	switch u := c.Spent.Usage; {
 	case u.Total() > 0:
-		fmt.Fprintf(&b, ", %s tokens sent, %s received", grouped(u.InputTokens), grouped(u.OutputTokens))
+		fmt.Fprintf(&b, ", %s tokens sent, %s received", words.Exact(int64(u.InputTokens)), words.Exact(int64(u.OutputTokens)))
 	case c.Spent.Turns > 0:
 		b.WriteString("; the provider does not say how many tokens")
 	}
 	if c.Spent.Cost != nil {
-		b.WriteString(", " + dollars(*c.Spent.Cost))
+		b.WriteString(", " + words.Dollars(*c.Spent.Cost))
 	}
 	b.WriteString("\n")
 	if c.Limit == 0 {
@@ -108,24 +109,4 @@ func percent(n, of int) string {
 		return "<1 %"
 	}
 	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of))
-}
-
-// grouped is a number with commas: 12,345.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// dollars is a cost as people read it: $1.20, $0.004, less than $0.0001.
-func dollars(cost float64) string {
-	switch {
-	case cost >= 0.1:
-		return fmt.Sprintf("$%.2f", cost)
-	case cost >= 0.0001:
-		return strings.TrimRight(fmt.Sprintf("$%.4f", cost), "0")
-	}
-	return "less than $0.0001"
 }

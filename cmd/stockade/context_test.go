@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,7 +9,6 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
-	"strings"
 )
 
 func TestThePictureOfTheContext(t *testing.T) {
@@ -24,7 +24,7 @@ func TestThePictureOfTheContext(t *testing.T) {
   400 of 400,000 characters (history_char_budget): <1 %
 
   what fills a request        characters
-  system prompt                      400   7 %  ##
+  system prompt, AGENTS.md           400   7 %  ##
   definitions of the tools         5,600  93 %  ############################
 
   the session: 0 turns
@@ -42,7 +42,7 @@ func TestThePictureOfTheContext(t *testing.T) {
   127,999 of 128,000 tokens, with the last answer: 100 %
 
   what fills a request        characters
-  system prompt                    1,000  <1 %  #
+  system prompt, AGENTS.md         1,000  <1 %  #
   definitions of the tools         9,000   2 %  #
   prompts                         20,000   5 %  #
   answers                         30,000   8 %  ##
@@ -65,7 +65,7 @@ func TestThePictureOfTheContext(t *testing.T) {
   3,000 of 1,000 tokens, with the last answer: 300 %
 
   what fills a request        characters
-  system prompt                       10  100 %  ##############################
+  system prompt, AGENTS.md            10  100 %  ##############################
 
   the session: 1 turn, 3,000 tokens sent, 0 received
 `,
@@ -82,13 +82,5 @@ func TestThePictureOfTheContext(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestCostsAsPeopleReadThem(t *testing.T) {
-	for cost, want := range map[float64]string{12.345: "$12.35", 0.1: "$0.10", 0.004: "$0.004", 0.0276: "$0.0276", 0.0001: "$0.0001", 0.00001: "less than $0.0001"} {
-		if got := dollars(cost); got != want {
-			t.Errorf("%v is %s, want %s", cost, got, want)
-		}
 	}
 }

@@ -242,6 +242,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		"policy simulate": simulated{},
 		"secret list":     secret.Listed{},
 		"config trusted":  shownTrust{},
+		"doctor":          finding{},
 		"selftest":        attackJSON{},
 	} {
 		got := slices.DeleteFunc(others[command], func(s string) bool { return s == "policy explain" })

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -79,13 +80,30 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 				wrote += p.Output
 			case session.TypeToolResult:
 				if m, ok := e.Message(); ok {
-					t.ran = append(t.ran, ranText(command, wrote, m))
-					t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
+					t.hasRun(command, wrote, m)
 				}
 			}
 			if !yield(e, err) {
 				return
 			}
+		}
+	}
+}
+
+// hasRun keeps for the next prompt what the person has run.
+func (t *turns) hasRun(command, wrote string, result llm.Message) {
+	t.ran = append(t.ran, ranText(command, wrote, result))
+	t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
+}
+
+// recall keeps the same of what they have run before they left the session.
+func (t *turns) recall(asides []agent.Aside) {
+	for _, a := range asides {
+		var args struct {
+			Command string `json:"command"`
+		}
+		if a.Call.Function.Name == "bash" && json.Unmarshal([]byte(a.Call.Function.Arguments), &args) == nil {
+			t.hasRun(args.Command, "", a.Result)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
@@ -147,8 +147,7 @@ func runPolicyShow(ctx context.Context, a *app) error {
 		a.s.note("no layer says anything, and nothing is remembered: the risk of a tool decides")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "LAYER\tID\tWHAT\tWHERE")
+	w := table.New(table.Fixed("LAYER"), table.Fixed("ID"), table.Text("WHAT"), table.Path("WHERE"))
 	for _, s := range out {
 		words := s.Words
 		if s.Changed != "" {
@@ -157,9 +156,9 @@ func runPolicyShow(ctx context.Context, a *app) error {
 		if s.Elsewhere {
 			words += " (no tool here has this name: it counts if that module still has it)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, terminal.Line(words), terminal.Line(s.Origin))
+		w.Row(s.Source, s.ID, words, s.Origin)
 	}
-	return w.Flush()
+	return a.s.table(w)
 }
 
 func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []string) error {
@@ -192,7 +191,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	w := table.New(table.Fixed(""), table.Text(""))
 	rows := [][2]string{
 		{"decision", x.Effect}, {"risk", x.Risk}, {"rule", x.Rule}, {"layer", string(x.Source)}, {"where", x.Origin}, {"reason", x.Reason},
 	}
@@ -208,13 +207,13 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	}
 	for _, row := range append(rows, [2]string{"to change it", x.Change}) {
 		if row[1] != "" {
-			fmt.Fprintf(w, "%s\t%s\n", row[0], terminal.Line(row[1]))
+			w.Row(row[0], row[1])
 		}
 	}
 	if p.Hides(entry, tool.CallerAgent) {
-		fmt.Fprintf(w, "the model\tdoes not see this tool\n")
+		w.Row("the model", "does not see this tool")
 	}
-	return w.Flush()
+	return a.s.table(w)
 }
 
 func runPolicyCheck(a *app, as, name string) error {

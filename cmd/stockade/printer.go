@@ -23,7 +23,6 @@ type printer struct {
 	atLineStart bool            // of the answer on stdout
 	held        strings.Builder // the answer of this step, where stdout is no terminal
 	writeErr    error           // of stdout, the first
-	empty       bool            // the last row on stderr was
 }
 
 // transcriptOptions are those of all transcripts on this terminal.
@@ -71,10 +70,7 @@ func (p *printer) print(parts []transcript.Part) {
 		default:
 			p.endLine()
 			for _, row := range part.Rows {
-				if row != "" || !p.empty || p.s.outTTY { // what was between two empty ones is elsewhere
-					fmt.Fprintln(p.s.err, row)
-				}
-				p.empty = row == ""
+				fmt.Fprintln(p.s.err, row)
 			}
 		}
 	}
@@ -120,6 +116,7 @@ func printPast(s *stdio, parts []transcript.Part) {
 	if s.columns != nil {
 		columns = s.columns()
 	}
+	const mark, goesOn = "< ", "<   "
 	for _, part := range parts {
 		for _, row := range part.Rows {
 			fmt.Fprintln(s.err, row)
@@ -128,8 +125,13 @@ func printPast(s *stdio, parts []transcript.Part) {
 			continue
 		}
 		for line := range strings.SplitSeq(strings.TrimRight(part.Answer, "\n"), "\n") {
-			for _, row := range terminal.Fold(line, "< ", "<   ", columns) {
-				fmt.Fprintln(s.err, row)
+			rows, before := []string{terminal.Visible(line)}, mark
+			if columns > 0 {
+				rows = terminal.Wrap(strings.ReplaceAll(rows[0], "\t", "    "), max(columns-1-len(goesOn), 8))
+			}
+			for _, row := range rows {
+				fmt.Fprintln(s.err, before+row)
+				before = goesOn
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func Main(args []string, s *stdio) int {
 	}
 	a := &app{s: s, known: new(redact.Redactor), signals: signals}
 	out := &output{w: s.out, failed: cancel}
-	s.out = out
+	s.out, a.stdout = out, out
 	s.redact(a.known)
 	go func() {
 		for s := range signals {
@@ -138,7 +138,7 @@ small offline model, so that you can try it without a key.
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, args []string) error { return runRoot(cmd, a, args) },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
+			if cmd.Name() == "version" || cmd.Name() == "doctor" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
 				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
 			}
@@ -163,12 +163,13 @@ small offline model, so that you can try it without a key.
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	root.AddCommand(
-		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
+		newInitCmd(a), newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a), newDoctorCmd(a),
 		newVersionCmd(a),
 	)
 	help := newHelpCmd(a, root)
 	root.SetHelpCommand(help)
 	root.AddCommand(help)
+	a.pageOutput(root)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2
 		usageArgs(cmd)

@@ -169,6 +169,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
+	t.recall(s.Asides)
 	t.tellInstructions(false)
 	switch {
 	case id != "":
@@ -182,6 +183,9 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 // show runs one turn and shows it. Of the prompt, files are named in what was typed.
 func (t *turns) show(ctx context.Context, prompt, typed string) error {
 	end, err := t.render(t.ask(ctx, prompt, typed))
+	if errors.Is(err, errInterrupted) { // before the turn, while its files were read
+		end, err = session.TurnEnded{Reason: session.EndCancelled}, nil
+	}
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
@@ -175,8 +174,7 @@ func runSecretList(ctx context.Context, a *app) error {
 		a.s.note("there are no secrets; `stockade secret set NAME` keeps one")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tHOSTS\tHEADER\tKEPT IN\tSET")
+	w := table.New(table.Fixed("NAME"), table.Text("HOSTS"), table.Text("HEADER"), table.Fixed("KEPT IN"), table.Fixed("SET"))
 	for _, l := range list {
 		hosts, header, set := strings.Join(l.Hosts, ", "), l.Header, l.Set.Local().Format("2006-01-02 15:04")
 		if l.Problem != "" {
@@ -188,9 +186,9 @@ func runSecretList(ctx context.Context, a *app) error {
 		if header == "" {
 			header = "as the tool says"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Line(l.Name), terminal.Line(hosts), terminal.Line(header), l.Store, set)
+		w.Row(l.Name, hosts, header, l.Store, set)
 	}
-	if err := w.Flush(); err != nil {
+	if err := a.s.table(w); err != nil {
 		return err
 	}
 	for _, l := range list {

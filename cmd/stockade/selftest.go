@@ -8,11 +8,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -176,36 +176,48 @@ func (p *attackProgress) clear() {
 }
 
 func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier policy.Tier, verbose bool) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := newAttacksTable()
 	var area selftest.Area
 	for _, r := range shown(results, verbose) {
 		if r.Area != area {
-			if area != "" {
-				fmt.Fprintln(w)
+			if err := s.table(w); err != nil {
+				return err
+			}
+			if w = newAttacksTable(); area != "" {
+				fmt.Fprintln(s.out)
 			}
 			area = r.Area
-			fmt.Fprintf(w, "%s\n", strings.ToUpper(string(area)))
+			fmt.Fprintf(s.out, "%s\n", strings.ToUpper(string(area)))
 		}
 		says := r.Mechanism
 		if !r.Pass {
 			says = r.Detail
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, verdict(r.Result), terminal.Line(says))
+		w.Row("  "+r.Name, verdict(r.Result), says)
 		if verbose {
-			fmt.Fprintf(w, "    %s %d ms.", r.Tries, r.Duration.Milliseconds())
-			if r.Pass && r.Detail != "" {
-				fmt.Fprintf(w, " %s.", terminal.Line(r.Detail))
+			if err := s.table(w); err != nil {
+				return err
 			}
-			fmt.Fprintln(w)
+			w = newAttacksTable()
+			fmt.Fprintf(s.out, "    %s %d ms.", r.Tries, r.Duration.Milliseconds())
+			if r.Pass && r.Detail != "" {
+				fmt.Fprintf(s.out, " %s.", terminal.Line(r.Detail))
+			}
+			fmt.Fprintln(s.out)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := s.table(w); err != nil {
 		return err
 	}
 	failed := countFailed(results)
 	_, err := fmt.Fprintf(s.out, "\n%d attacks in %.1f s on %s/%s, %s: %d passed, %d failed\n",
 		len(results), took.Seconds(), runtime.GOOS, runtime.GOARCH, tier, len(results)-failed, failed)
 	return err
+}
+
+// newAttacksTable is a part of the table that has columns of its own.
+func newAttacksTable() *table.Table {
+	return table.New(table.Fixed(""), table.Fixed(""), table.Text(""))
 }
 
 // row is a line of the table, under the name that it has there.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/session"
@@ -107,17 +107,15 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		a.s.note("no sessions yet")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tLAST\tTURNS\tCALLS\tTITLE\tWORKSPACE")
+	w := table.New(table.Fixed("SESSION"), table.Fixed("LAST"), table.Fixed("TURNS"), table.Fixed("CALLS"), table.Text("TITLE"), table.Path("WORKSPACE"))
 	for _, i := range infos {
 		title := i.Title
 		if title == "" && i.Turns == 0 {
 			title = "(stockade call)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", terminal.Line(i.ID), i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls,
-			clip(terminal.Line(title), 60), terminal.Line(i.Workspace))
+		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(title, 60), i.Workspace)
 	}
-	return w.Flush()
+	return a.s.table(w)
 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int) error {

@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -80,18 +78,21 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if a.flags.json {
 		return printJSON(a.s, out)
 	}
+	if len(out) == 0 {
+		a.s.note("the session has no calls")
+		return nil
+	}
 	changed := 0
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TURN\tTOOL\tWAS\tNOW\tLAYER\tRULE")
+	w := table.New(table.Fixed("TURN"), table.Fixed("TOOL"), table.Fixed("WAS"), table.Fixed("NOW"), table.Fixed("LAYER"), table.Text("RULE"))
 	for i, s := range out {
 		now := s.Now.Effect
 		if s.Changed {
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].Call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(cmp.Or(s.Now.Rule, s.Now.Reason)), 80))
+		w.Row(calls[i].Call.Turn, s.Tool, s.Was, now, s.Now.Source, clip(cmp.Or(s.Now.Rule, s.Now.Reason), 80))
 	}
-	if err := w.Flush(); err != nil {
+	if err := a.s.table(w); err != nil {
 		return err
 	}
 	a.s.note("%d calls, %d decided otherwise", len(out), changed)

@@ -7,10 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 
 	"golang.org/x/term"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -32,7 +34,9 @@ type stdio struct {
 	color                 bool // on stderr
 	// columns is how wide the terminal of stderr is now; 0: it is none.
 	columns func() int
-	env     func(string) string
+	// outColumns is how wide the terminal of stdout is now; nil or 0: it is none.
+	outColumns func() int
+	env        func(string) string
 }
 
 func osStdio() *stdio {
@@ -52,7 +56,23 @@ func osStdio() *stdio {
 		}
 		return columns
 	}
+	s.outColumns = func() int {
+		columns, _, err := term.GetSize(int(os.Stdout.Fd()))
+		if s.outTTY && (err != nil || columns <= 0) {
+			return 80
+		}
+		return columns
+	}
 	return s
+}
+
+// table prints a table that fits the terminal. What is no terminal gets all of it.
+func (s *stdio) table(t *table.Table) error {
+	columns := 0
+	if s.outTTY && s.outColumns != nil {
+		columns = s.outColumns()
+	}
+	return t.Write(s.out, columns)
 }
 
 // colors reports whether a terminal is to be coloured.
@@ -85,9 +105,40 @@ func (s *stdio) hint(format string, args ...any) {
 	s.message("hint: ", format, args...)
 }
 
-// message is not broken into rows: it may hold a command to copy.
 func (s *stdio) message(before, format string, args ...any) {
-	fmt.Fprintln(s.err, strings.Join(terminal.Fold(s.known.Text(fmt.Sprintf(format, args...)), before, hanging, 0), "\n"))
+	columns := 0
+	if s.columns != nil {
+		columns = s.columns()
+	}
+	for _, line := range terminal.Fold(s.known.Text(fmt.Sprintf(format, args...)), before, hanging, 0) {
+		fmt.Fprintln(s.err, strings.Join(wrapMessage(line, columns-1), "\n"))
+	}
+}
+
+// marked is a command in a message, and messageWords are its words with the blanks before
+// them.
+var (
+	marked       = regexp.MustCompile("`[^`]*`")
+	messageWords = regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$")
+)
+
+// wrapMessage breaks a line of a message between its words. A command in it, which
+// may be copied, stays whole, even where it is longer than a row: a terminal joins
+// what it has broken itself. So does a message with a command that has no marks.
+func wrapMessage(line string, columns int) (rows []string) {
+	prose := marked.ReplaceAllString(line, "")
+	if columns < 20 || terminal.Width(line) <= columns || strings.Contains(prose, " --") || strings.Contains(prose, ": stockade ") || strings.Contains(prose, ": export ") {
+		return []string{line}
+	}
+	row := ""
+	for i, part := range messageWords.FindAllString(line, -1) {
+		if i > 1 && terminal.Width(row)+terminal.Width(part) > columns { // not behind the word before the message
+			rows, row = append(rows, row), hanging+strings.TrimLeft(part, " ")
+		} else {
+			row += part
+		}
+	}
+	return append(rows, row)
 }
 
 // hanging stands before each line of a message but the first, which so cannot

@@ -31,7 +31,8 @@ const dialogueTimeout = 2 * time.Minute
 // the text was ever shown, "END" types the end of input, "INTERRUPT" types Ctrl-C, "CHANGE FILE" adds a
 // line to a file, "RUN COMMAND" has a shell run another program meanwhile, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
-// only what a person is shown is on the terminal, and in the file terminal.txt.
+// only what a person is shown is on the terminal, and in the file terminal.txt. In a
+// file that begins with "=" it goes to the terminal, which has 24 rows of 80 columns.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: terminal CODE DIALOGUE PROGRAM ARGUMENT...")
@@ -50,6 +51,10 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = environment(ts)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if strings.HasPrefix(ts.ReadFile(args[1]), "=") {
+		ts.Check(unix.IoctlSetWinsize(int(control.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
+		cmd.Stdout = tty
+	}
 	ts.Check(setEcho(control, strings.HasPrefix(ts.ReadFile(args[1]), "~")))
 	err = cmd.Start()
 	_ = tty.Close() // the program has its own
@@ -139,6 +144,11 @@ func environment(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "TEST_ACCOUNT_HOME", "TEST_WITHOUT", "XDG_CACHE_HOME", "NO_COLOR", "OPENAI_BASE_URL", "OPENAI_API_KEY", "STOCKADE_MODEL_NAME"} {
 		env = append(env, name+"="+ts.Getenv(name))
+	}
+	for _, name := range []string{"TERM", "PAGER"} {
+		if value := ts.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	return env
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -250,6 +250,10 @@ func (t toolset) list(s *stdio) error {
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
+	if len(sorted) == 0 {
+		s.note("no tools are offered; `stockade config` shows what tools.fs and tools.exec are")
+		return listAdded(s, t.added)
+	}
 	for _, e := range sorted {
 		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {
@@ -379,17 +383,17 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "tool\t%s\n", e.Name)
-	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e))
-	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Asks)))
+	w := table.New(table.Fixed(""), table.Text(""))
+	w.Row("tool", e.Name)
+	w.Row("risk", policy.RiskOf(e))
+	w.Row("asks for", asksFor(e.Asks))
 	if e.Allowed != nil {
-		fmt.Fprintf(w, "may use\t%s\n", terminal.Line(allowedWords(*e.Allowed)))
+		w.Row("may use", allowedWords(*e.Allowed))
 	}
-	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
-	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
-	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(snapshotWords(snapshot)))
-	if err := w.Flush(); err != nil {
+	w.Row("module", fmt.Sprintf("%s (%s), %s", e.Module.Name, e.Module.Origin, humanBytes(e.Module.Bytes)))
+	w.Row("digest", "sha256:"+e.Module.Digest)
+	w.Row("calls", snapshotWords(snapshot))
+	if err := a.s.table(w); err != nil {
 		return err
 	}
 	if e.Capabilities.Exec != "" {

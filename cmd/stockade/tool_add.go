@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/shellword"
@@ -142,27 +144,26 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 	}
 	defer done()
 	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
-	fmt.Fprint(out, c.short())
-	gift, answers := tool.Allowance{}, []answer{{"y", "yes"}, {"n", "no"}}
+	gift, choices := tool.Allowance{}, slices.Clone(yesOrNo)
 	switch {
 	case o.allow.any():
 		if err := o.allow.into(a, &r.Record, ""); err != nil {
 			return err
 		}
-		answers[0].words = "with " + allowedWords(r.Record.Allowed[""])
+		choices[0].Words = "with " + allowedWords(r.Record.Allowed[""])
 	case r.Keeps():
-		answers[0].words = "yes; what you have allowed stays"
+		choices[0].Words = "yes; what you have allowed stays"
 	default:
 		gift = registry.WantsOf(r.Record.Manifest).Gift(a.Work, r.Was)
-		answers = yesAnswers(gift, answer{"n", "no"})
+		choices = yesChoices(gift, no)
 	}
-	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Add it?", answers, func() { fmt.Fprint(out, c.long()) })
+	answer, err := a.put(ctx, in, out, prompt.New("Add it?", choices, c.short, c.long))
 	switch {
 	case err != nil:
 		return err
-	case answer == "n":
+	case answer == 'n':
 		return &exitErr{code: exitDenied, message: r.Record.Name + " is not added"}
-	case answer == "y" && !gift.Nothing():
+	case answer == 'y' && !gift.Nothing():
 		r.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
 	return nil

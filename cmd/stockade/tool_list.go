@@ -210,8 +210,7 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 		texts = append(texts, struct{ title, text string }{"How it is run:", runLines(*e.Run)})
 	}
 	for _, text := range texts {
-		shown, _ := out.Text(text.text, true)
-		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, shown)
+		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, out.Text(text.text, true))
 	}
 	a.saysFault(r)
 	if missing := e.Missing(); len(missing) > 0 {

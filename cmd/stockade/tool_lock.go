@@ -192,12 +192,11 @@ func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 
 // askSync asks once about all that a project names.
 func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record) (bool, error) {
-	width := columnsOf(in)
-	fmt.Fprint(out, syncCard(p, records, width, false))
-	answer, err := asking{in, out, width, a.s.colors()}.ask(ctx, "Get them?", []answer{{"y", "yes"}, {"n", "no"}}, func() {
-		fmt.Fprint(out, syncCard(p, records, width, true))
-	})
-	return answer == "y", err
+	card := func(all bool) func() string {
+		return func() string { return syncCard(p, records, columnsOf(in), all) }
+	}
+	answer, err := a.put(ctx, in, out, prompt.New("Get them?", yesOrNo, card(false), card(true)))
+	return answer == 'y', err
 }
 
 // syncRows is how many modules, and how many differences, a question shows before "?".
@@ -215,8 +214,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 			}
 			for _, text := range texts {
 				if all {
-					shown, _ := prompt.View{Width: width}.Text(text, true)
-					b.WriteString(shown)
+					b.WriteString(prompt.View{Width: width}.Text(text, true))
 					continue
 				}
 				fmt.Fprintln(&b, "    | "+fit(text, width-7))

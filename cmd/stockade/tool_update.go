@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -120,21 +121,21 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	}
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
-	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
+	short := func() string { return c.short() + "  It is switched off until you decide.\n" }
 	gift := registry.WantsOf(review.Record.Manifest).Gift(a.Work, &r)
-	answers := yesAnswers(gift, answer{"k", "keep " + shownVersion(r.Manifest)}, answer{"r", "remove it"}, answer{"n", "not now"})
-	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Take it?", answers, func() { fmt.Fprint(out, c.long()) })
+	choices := yesChoices(gift, prompt.Choice{Letter: 'k', Words: "keep " + shownVersion(r.Manifest)}, prompt.Choice{Letter: 'r', Words: "remove it"}, prompt.Choice{Letter: 'n', Words: "not now"})
+	answer, err := a.put(ctx, in, out, prompt.New("Take it?", choices, short, c.long))
 	switch {
 	case err != nil:
 		return err
-	case answer == "k":
+	case answer == 'k':
 		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
 		return registry.Suspend(a.modules(), r, "")
-	case answer == "r":
+	case answer == 'r':
 		return runToolRemove(a, []string{r.Name})
-	case answer == "n":
+	case answer == 'n':
 		return &exitErr{code: exitDenied, message: r.Name + " stays switched off"}
-	case answer == "y" && !gift.Nothing():
+	case answer == 'y' && !gift.Nothing():
 		review.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
 	return a.keep(review)

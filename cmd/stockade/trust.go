@@ -9,14 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/settings"
@@ -52,46 +50,21 @@ func (a *app) askOnTerminal(ctx context.Context, f *config.File, was settings.Tr
 // askTrust shows what a file asks for and asks for a yes. The end of input is a
 // no.
 func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was settings.Trust) (bool, error) {
-	width, _, err := term.GetSize(int(in.Fd()))
-	if err != nil || width < 40 {
-		width = 80
-	}
-	terminal.FlushInput(in) // an answer must not be given before its question is seen
-	folded := showAsks(out, f, was, width, false)
-	for {
-		words := "[y]es, [n]o:"
-		if folded {
-			words = "[y]es, [v]iew all, [n]o:"
-		}
-		fmt.Fprint(out, terminal.Style(a.s.colors(), terminal.Bold, fmt.Sprintf("%s: trust this file as it is? %s ", terminal.Line(f.Path), words)))
-		line, err := readShown(ctx, in)
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		switch answer := strings.ToLower(strings.TrimSpace(line)); {
-		case answer == "y" || answer == "yes":
-			return true, nil
-		case answer == "n" || answer == "no":
-			return false, nil
-		case answer == "v" && folded:
-			showAsks(out, f, was, width, true)
-		default: // an empty line too
-			fmt.Fprintln(out, "that is no answer: type one of the letters in brackets, and Enter")
+	asks := func(all bool) func() string {
+		return func() string {
+			var b strings.Builder
+			showAsks(&b, f, was, columnsOf(in), all)
+			return b.String()
 		}
 	}
+	answer, err := a.put(ctx, in, out, prompt.New("Trust this file as it is?", yesOrNo, asks(false), asks(true)))
+	return answer == 'y', err
 }
 
 // showAsks says what a file asks for, and what of that is new since it was
-// trusted. It reports whether something was folded.
-func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) (folded bool) {
-	show := func(title, text string) {
-		rows, cut := prompt.View{Width: width}.Text(text, all)
-		fmt.Fprintf(w, "  %s\n%s", title, rows)
-		folded = folded || cut
-	}
+// trusted; long texts folded, or all of it.
+func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) {
+	show := func(title, text string) { fmt.Fprintf(w, "  %s\n%s", title, prompt.View{Width: width}.Text(text, all)) }
 	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))
 	for _, ask := range f.Asks() {
 		show(fmt.Sprintf("%s, line %d:", ask.Key, f.Line(ask.Key)), ask.Value)
@@ -109,7 +82,6 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 		show(fmt.Sprintf("changed since it was trusted (%s):", was.Added.Format(time.DateOnly)), strings.Join(changes, "\n"))
 	}
 	fmt.Fprintf(w, "  sha256 %s\n", f.SHA256)
-	return folded
 }
 
 // readShown reads a line from a terminal, and no more than that: what follows is
@@ -247,16 +219,15 @@ func runConfigTrusted(a *app) error {
 		a.s.note("no file was trusted")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tSTATE\tSINCE\tSHA256\tMAY SET")
+	w := table.New(table.Path("FILE"), table.Fixed("STATE"), table.Fixed("SINCE"), table.Fixed("SHA256"), table.Text("MAY SET"))
 	for _, s := range out {
 		var names []string
 		for _, ask := range s.Asks {
 			names = append(names, ask.Key)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.12s\t%s\n", terminal.Line(s.Path), s.State, s.Added.Format(time.DateOnly), s.SHA256, terminal.Line(strings.Join(names, ", ")))
+		w.Row(s.Path, s.State, s.Added.Format(time.DateOnly), fmt.Sprintf("%.12s", s.SHA256), strings.Join(names, ", "))
 	}
-	return w.Flush()
+	return a.s.table(w)
 }
 
 func runConfigRevoke(a *app, names []string) error {

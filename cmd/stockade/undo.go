@@ -14,14 +14,21 @@ import (
 )
 
 // undo puts back what the last turn has changed that is not undone yet.
-func (t *turns) undo(ctx context.Context, _ string) error {
+func (t *turns) undo(ctx context.Context, _ string) error { return t.putBack(ctx, undo.Args{}) }
+
+// redo makes again what was undone last.
+func (t *turns) redo(ctx context.Context, _ string) error {
+	return t.putBack(ctx, undo.Args{Redo: true})
+}
+
+func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	var changes session.Changes
 	stop := t.Log.Observe(func(e session.Event) {
 		if e.Type == session.TypeCallChanges {
 			_ = json.Unmarshal(e.Body, &changes) // our own
 		}
 	})
-	result, err := t.Undo(ctx)
+	result, err := t.Undo(ctx, args)
 	stop()
 	if err != nil {
 		return err
@@ -43,24 +50,34 @@ func (t *turns) undo(ctx context.Context, _ string) error {
 	if err := json.Unmarshal(result.Output, &out); err != nil {
 		return err
 	}
+	what, next := "undone: the changes of", "/undo again goes one turn further back, /redo makes the changes again"
+	if out.Redo {
+		what, next = "made again: the changes of", "/undo takes them back, /redo goes one turn further"
+	}
 	if len(out.Files) == 0 {
-		fmt.Fprintf(w, "the files of turn %d are as they were before it already; /undo again goes one turn further back\n", out.Turn)
+		fmt.Fprintf(w, "nothing to do: the files of turn %d are like that already; %s\n", out.Turn, next)
 		return nil
 	}
-	fmt.Fprintf(w, "undone: the changes of turn %d, in %s\n", out.Turn, plural(len(changes.Files)+changes.More, "file"))
+	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, plural(len(changes.Files)+changes.More, "file"))
 	prompt, _, _ := strings.Cut(out.Prompt, "\n")
 	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(clip(prompt, 70)))
-	const most = 20
-	for _, c := range changes.Files[:min(len(changes.Files), most)] {
-		fmt.Fprintf(w, "  │ %s%s\n", terminal.Line(t.relative(c.Path)), effectOf(c))
+	lines := changes.Summary
+	if len(lines) == 0 {
+		for _, c := range changes.Files {
+			lines = append(lines, t.relative(c.Path)+effectOf(c))
+		}
 	}
-	if more := len(changes.Files) + changes.More - most; more > 0 {
+	const most = 20
+	for _, line := range lines[:min(len(lines), most)] {
+		fmt.Fprintf(w, "  │ %s\n", terminal.Line(line))
+	}
+	if more := len(lines) - most; more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
 	for _, dir := range out.Stays {
 		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(t.relative(dir)))
 	}
-	fmt.Fprintln(w, "/undo again goes one turn further back")
+	fmt.Fprintln(w, next)
 	return nil
 }
 
@@ -77,8 +94,6 @@ func effectOf(c session.Change) string {
 	switch {
 	case c.Kind == tool.Modified && c.Added+c.Removed > 0:
 		return fmt.Sprintf("   +%d −%d", c.Added, c.Removed)
-	case c.Kind == tool.Created:
-		return "   is back"
 	default:
 		return "   " + string(c.Kind)
 	}

@@ -25,9 +25,10 @@ import (
 // app is what the commands share. Everything in it is made when it is first
 // needed: `stockade version` opens nothing.
 type app struct {
-	s     *stdio
-	flags globalFlags
-	trust trustMode
+	s      *stdio
+	stdout *output // what s.out leads to
+	flags  globalFlags
+	trust  trustMode
 
 	settings.Settings // that are in force; before they are read, Work and Dirs alone
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,5 +90,40 @@ func TestWhatGoesWithAPromptIsReadAndNotTyped(t *testing.T) {
 	}
 	if got, want := b.past.messages[0].Content, "go\n\n"+llm.Below+"\n\na file\n\nanother"; got != want || started.Prompt != "go" {
 		t.Errorf("the model reads %q, and the record of the turn has %q", got, started.Prompt)
+	}
+}
+
+func TestCallsOfAPersonAreAsidesUntilTheNextTurn(t *testing.T) {
+	call := func(turn int, id string) []session.Event {
+		result := llm.ResultMessage(id, "bash", tool.Result{Output: tool.Text(id)})
+		return []session.Event{
+			{Header: session.Header{Type: session.TypeToolCall, Turn: turn, Call: id}, Body: tool.Marshal(llm.CallMessage(llm.NewCall(id, "bash", "{}")))},
+			{Header: session.Header{Type: session.TypeToolResult, Turn: turn, Call: id}, Body: tool.Marshal(result)},
+		}
+	}
+	var past Past
+	add := func(events ...session.Event) {
+		for _, e := range events {
+			past.add(e)
+		}
+	}
+	names := func() (out []string) {
+		for _, a := range past.Asides() {
+			out = append(out, a.Call.ID)
+		}
+		return out
+	}
+	add(call(0, "old")...)
+	add(session.Event{Header: session.Header{Type: session.TypeTurnStarted, Turn: 1}, Body: []byte(`{}`)})
+	add(call(1, "the model's")...)
+	if got := names(); got != nil {
+		t.Errorf("in a turn there are %q", got)
+	}
+	for i := range maxAsides {
+		add(call(0, fmt.Sprint(i))...)
+	}
+	add(call(0, "without a result")[0])
+	if got := names(); len(got) != maxAsides-1 || got[0] != "1" {
+		t.Errorf("after a turn there are %q", got)
 	}
 }

@@ -23,6 +23,37 @@ type Past struct {
 	open     []llm.CallData         // the calls of this step, in order
 	results  map[string]llm.Message // of this step, by the id of the call
 	spent    Spent
+	asides   []Aside // since the last turn
+}
+
+// Aside is a call that a person has made between two turns, and its result. It is no
+// part of the conversation until they tell the model of it.
+type Aside struct {
+	Call   llm.CallData
+	Result llm.Message
+}
+
+// maxAsides is how many calls of a person are kept for the next turn, the newest.
+const maxAsides = 16
+
+// Asides are the calls of a person since the last turn, the newest 16.
+func (p *Past) Asides() []Aside {
+	return slices.DeleteFunc(slices.Clone(p.asides), func(a Aside) bool { return a.Result.Kind == "" })
+}
+
+// addAside takes an event of a call outside of a turn.
+func (p *Past) addAside(id string, m llm.Message) {
+	var call llm.CallData
+	switch {
+	case m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil:
+		call.ID = id
+		p.asides = append(p.asides, Aside{Call: call})
+		p.asides = p.asides[max(len(p.asides)-maxAsides, 0):]
+	case m.Kind == llm.ToolResult:
+		if i := slices.IndexFunc(p.asides, func(a Aside) bool { return a.Call.ID == id }); i >= 0 {
+			p.asides[i].Result = m
+		}
+	}
 }
 
 // History makes a conversation of a session's events. Results come in the
@@ -48,9 +79,16 @@ func (p *Past) add(e session.Event) {
 	if e.Call != "" {
 		p.take(e.Call)
 	}
+	if e.Type == session.TypeTurnStarted {
+		p.asides = nil
+	}
 	m, ok := e.Message()
 	// Calls outside a turn are a person's own, and no part of the conversation.
-	if !ok || e.Turn == 0 && m.Kind != llm.System {
+	if e.Turn == 0 && m.Kind != llm.System {
+		p.addAside(e.Call, m)
+		return
+	}
+	if !ok {
 		return
 	}
 	switch m.Kind {

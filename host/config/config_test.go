@@ -206,7 +206,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		reach:      {"mounts", "network.allow"},
 		private:    {"model.api_key_env"},
 		preference: {"model.name", "model.context_tokens", "model.input_price", "model.output_price", "ui.plain"},
-		switchOff:  {"tools.fs", "tools.exec", "tools.web"},
+		switchOff:  {"agents_md", "tools.fs", "tools.exec", "tools.web"},
 		userOnly:   {"bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		switchOn:   {"require_confirmation"},
 		limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",

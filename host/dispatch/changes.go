@@ -35,6 +35,7 @@ const (
 type account struct {
 	p      *pending
 	images [][]byte
+	total  int // bytes of them
 
 	left      int64 // of maxAll
 	many      bool  // what was there before is too much to be kept
@@ -74,7 +75,7 @@ func tooMuchBefore(changes []tool.Change) bool {
 			sum += c.Before.Size
 		}
 	}
-	return sum > session.MaxImagesBytes
+	return sum > session.MaxImagesBytes-maxAfterAll
 }
 
 // loses reports whether a content is not there any more after a change, or may not be.
@@ -92,10 +93,20 @@ func looksSecret(c tool.Change) bool {
 	return false
 }
 
+// target is where a link leads.
+func target(v *tool.Version) string {
+	if v == nil {
+		return ""
+	}
+	return v.Target
+}
+
 // entry is one change, as the log has it.
 func (a *account) entry(c tool.Change) (session.Change, error) {
 	out := session.Change{Path: c.Path, From: c.From, Kind: c.Kind}
 	secret := looksSecret(c)
+	// The log would have another name, and it would be put back under that.
+	named := a.p.d.opts.Redact.Finds([]byte(c.Path + "\n" + c.From + "\n" + target(c.Before)))
 	shown := !secret && a.shown < maxShown && c.Kind != tool.Times && !strings.Contains(c.Path, "/.git/")
 	if shown {
 		a.shown++
@@ -106,10 +117,9 @@ func (a *account) entry(c tool.Change) (session.Change, error) {
 	}
 	lost := loses(c)
 	switch {
-	case !lost:
-	case secret:
+	case named, lost && secret:
 		out.NoImage = session.NoImageSecret
-	case a.many:
+	case lost && a.many:
 		out.NoImage = session.NoImageMany
 	}
 	before, content, why, err := a.version(c.Before, lost && out.NoImage == "")
@@ -131,6 +141,7 @@ func (a *account) entry(c tool.Change) (session.Change, error) {
 func (a *account) keep(content []byte) {
 	if content != nil {
 		a.images = append(a.images, content)
+		a.total += len(content)
 	}
 }
 
@@ -161,8 +172,12 @@ func (a *account) version(v *tool.Version, wanted bool) (out *session.Version, c
 			out.SHA256 = fmt.Sprintf("%x", sum)
 		}
 	}
-	if why == "" && a.p.d.opts.Redact.Finds(content) {
+	switch {
+	case why != "":
+	case a.p.d.opts.Redact.Finds(content):
 		why = session.NoImageSecret
+	case a.total+len(content) > session.MaxImagesBytes: // it is longer than was said
+		why = session.NoImageMany
 	}
 	switch {
 	case !wanted:

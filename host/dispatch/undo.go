@@ -15,7 +15,7 @@ import (
 // has one.
 type Undoer interface {
 	// Undo stages it for the last turn that has changed something and is not undone
-	// yet. It is a [Runner]'s Run for a call that undoes. told is what the model has to
+	// yet or, where the arguments say so, for the last call that undid one. It is a [Runner]'s Run for a call that undoes. told is what the model has to
 	// know if the changes are made.
 	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, told string, err error)
 }
@@ -25,7 +25,7 @@ type Undoer interface {
 var undoEntry = tool.NewEntry(tool.Spec{
 	Definition: tool.Definition{
 		Name: tool.Undo, Description: "Put the files back that the last turn has changed.",
-		Parameters: json.RawMessage(`{"type":"object","additionalProperties":false}`),
+		Parameters: json.RawMessage(`{"type":"object","properties":{"redo":{"type":"boolean"}},"additionalProperties":false}`),
 	},
 	Capabilities: tool.Capabilities{Files: tool.FilesWrite},
 }, &tool.Module{
@@ -33,16 +33,17 @@ var undoEntry = tool.NewEntry(tool.Spec{
 	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
 }, "")
 
-// Undo puts back what the last turn has changed that is not undone yet, or nothing. It
+// Undo puts back what the last turn has changed that is not undone yet, or nothing; with
+// the argument redo, it makes again what was undone last. It
 // is a call like any other, of the person who asks for it: rules and the list of paths
 // that need care decide about it, and its changes are recorded before they are made.
 // That it was asked for is the answer to the usual question. The model is told by a
-// message that is recorded with the result. Of the call, ID and Cwd count.
+// message that is recorded with the result. Of the call, ID, Args and Cwd count.
 func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if d.opts.Undo == nil {
 		return tool.Result{}, errors.New("undo: this session keeps nothing by which changes could be undone")
 	}
-	call.Tool, call.Args, call.Caller, call.Turn, call.Step = tool.Undo, json.RawMessage(`{}`), tool.CallerPerson, 0, 0
+	call.Tool, call.Caller, call.Turn, call.Step = tool.Undo, tool.CallerPerson, 0, 0
 	return d.startOf(ctx, call, "", undoEntry).wait()
 }
 

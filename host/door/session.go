@@ -63,6 +63,9 @@ type Session struct {
 	// one begins in the log with its first call, so that both are one write to the
 	// disk; and there is none for a session of the past.
 	Started session.Event
+	// Asides are the calls that a person has made since the last turn of a session of
+	// the past.
+	Asides []agent.Aside
 	// Provider is where the model is; empty if none was made.
 	Provider string
 
@@ -123,6 +126,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0))); err != nil {
 			return nil, err
 		}
+		s.Asides = past.Asides()
 	}
 	switch {
 	case opts.Agent.Model != nil:
@@ -259,12 +263,12 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return s.Tools.Call(ctx, call)
 }
 
-// Undo puts the files back that the last turn has changed, if that is not undone yet,
-// or nothing: see [dispatch.Dispatcher.Undo]. The output of a success is an
+// Undo puts the files back that the last turn has changed which is not undone yet, or
+// makes again what was undone last, or changes nothing: see [dispatch.Dispatcher.Undo]. The output of a success is an
 // [undo.Output]. A failure that other changes are in the way of has the differences as
 // its Stdout. No turn may be running.
-func (s *Session) Undo(ctx context.Context) (tool.Result, error) {
-	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.Undo, Args: json.RawMessage(`{}`), Cwd: s.workspace}
+func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error) {
+	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.Undo, Args: tool.Marshal(args), Cwd: s.workspace}
 	if err := s.propose(ctx, call); err != nil {
 		return tool.Result{}, err
 	}

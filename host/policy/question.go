@@ -53,11 +53,11 @@ type Question struct {
 }
 
 // Unconfined is the warning that goes with every command in [TierNone].
-const Unconfined = "bash is not confined here: this command runs with all your rights, on all your files, with the network"
+const Unconfined = "it is not confined here: it has all your rights, on all your files"
 
 // partlyConfined is the warning in the tiers between that and [TierConfined].
-const partlyConfined = "bash is confined in part here: this command can change the times and modes of your other files and see what they are called, " +
-	"and what looks like a secret, or is closed to tools, cannot be kept from it in the directories that tools are shown"
+const partlyConfined = "it is confined in part here: it can change the times and modes of your other files and see what they are called, " +
+	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown"
 
 // unconfined says what a tier below [TierConfined] does not hold; else it is empty.
 func (t Tier) unconfined() string {
@@ -72,7 +72,7 @@ func (t Tier) unconfined() string {
 
 // exfiltrates is the warning that goes with every tool that reaches the
 // network.
-const exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
+const exfiltrates = "it can send all that it is given or reads to the hosts that are allowed"
 
 // sends is the warning of a call that reaches the network. Of the tool of others that
 // reads files, too, it names what is read and where it could go.

@@ -108,7 +108,7 @@ type place struct {
 // link is followed.
 func (s *staging) find(f file) (place, error) {
 	no := func(format string, args ...any) (place, error) {
-		return place{}, &refused{s.way.turn, fmt.Sprintf("%q ", f.path) + fmt.Sprintf(format, args...)}
+		return place{}, s.way.refuse("%q %s", f.path, fmt.Sprintf(format, args...))
 	}
 	if !filepath.IsAbs(f.path) || filepath.Clean(f.path) != f.path {
 		return no("is no name that a call has changed")
@@ -200,7 +200,7 @@ func (s *staging) differs(at place, v *session.Version) (string, error) {
 		return "it is no file, directory or link", nil
 	}
 	if v.SHA256 == "" {
-		return "", &refused{s.way.turn, fmt.Sprintf("%q has too many bytes to be compared with what the turn has left", at.name)}
+		return "", s.way.refuse("%q has too many bytes to be compared with what was left", at.name)
 	}
 	size, sum, err := hash(at)
 	switch {
@@ -335,11 +335,11 @@ func (s *staging) restore(f file, at place) (err error) {
 			err = at.tree.Put(at.dir, at.name, at.n, perm, content)
 		}
 	default:
-		return &refused{s.way.turn, fmt.Sprintf("%q was no file, directory or link", f.path)}
+		return s.way.refuse("%q was no file, directory or link", f.path)
 	}
 	switch {
 	case errors.Is(err, session.ErrNoImage):
-		return &refused{s.way.turn, fmt.Sprintf("the content of %q before it is not kept: it was recorded by an older version, or has made room for newer ones", f.path)}
+		return s.way.refuse("the content of %q before it is not kept: it was recorded by an older version, or has made room for newer ones", f.path)
 	case err != nil:
 		return fmt.Errorf("put back %s: %w", f.path, err)
 	}
@@ -365,7 +365,7 @@ func (s *staging) changed() tool.Result {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	r := failed(tool.CodeChanged, tool.ValidationFailed,
-		fmt.Sprintf("of turn %d these are not any more as it has left them: %s", s.way.turn, strings.Join(names, ", ")),
+		fmt.Sprintf("of turn %d these are not any more as they were left: %s", s.way.turn, strings.Join(names, ", ")),
 		"put back what has changed since, or keep it and change what you want by hand")
 	r.Err.Stdout = diffs.String()
 	return r

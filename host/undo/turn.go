@@ -29,6 +29,7 @@ type call struct {
 	turn    int
 	summary string
 	undo    bool // one of this package's
+	of      int  // of an undo: the turn that is undone by it; 0: none, or no more
 	direct  bool // what it changed in files is recorded nowhere
 	changes []session.Changes
 	gone    bool // a body that says what it changed was deleted
@@ -94,6 +95,7 @@ func (p *past) add(e session.Event) {
 			c.gone = true
 		default:
 			c.changes = append(c.changes, changes)
+			c.direct = false // an older version did not say that it was staged
 		}
 	case session.TypeToolResult:
 		if c != nil {
@@ -109,7 +111,8 @@ func (p *past) ended(c *call, e session.Event) {
 		Success bool      `json:"tool_success"`
 		Code    tool.Code `json:"error_code"`
 		Result  struct {
-			Turn int `json:"turn"`
+			Turn int  `json:"turn"`
+			Redo bool `json:"redo"`
 		} `json:"result"`
 	}
 	m, _ := e.Message()
@@ -117,18 +120,35 @@ func (p *past) ended(c *call, e session.Event) {
 		return
 	}
 	switch {
+	case envelope.Success && c.undo && envelope.Result.Redo:
+		p.undone[envelope.Result.Turn] = false
+		if again := p.lastUndo(); again != nil {
+			again.of = 0
+		}
 	case envelope.Success:
 		if c.end = made; c.undo {
-			p.undone[envelope.Result.Turn] = true
+			c.of = envelope.Result.Turn
+			p.undone[c.of] = true
 		}
 	case envelope.Code != tool.CodeInterrupted && envelope.Code != tool.CodeHost:
 		c.end = unmade
 	}
 }
 
-// way is the way back from a turn.
+// lastUndo is the last call by which a turn is undone; nil if there is none.
+func (p *past) lastUndo() *call {
+	for _, c := range slices.Backward(p.calls) {
+		if c.of > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// way is the way back from a turn, or from the undoing of one.
 type way struct {
 	turn   int
+	redo   bool
 	prompt string
 	files  []file // by path
 	// unsure says that a call was interrupted, so that its changes may be made or not.
@@ -143,13 +163,23 @@ type file struct {
 	noImage session.NoImage
 }
 
-// refused says why there is no way back from a turn.
+// refused says why there is no way back.
 type refused struct {
 	turn int
+	redo bool
 	why  string
 }
 
-func (r *refused) Error() string { return fmt.Sprintf("turn %d cannot be undone: %s", r.turn, r.why) }
+func (r *refused) Error() string {
+	if r.redo {
+		return fmt.Sprintf("the changes of turn %d cannot be made again: %s", r.turn, r.why)
+	}
+	return fmt.Sprintf("turn %d cannot be undone: %s", r.turn, r.why)
+}
+
+func (w *way) refuse(format string, args ...any) *refused {
+	return &refused{w.turn, w.redo, fmt.Sprintf(format, args...)}
+}
 
 // last is the way back from the last turn that has changed something and is not
 // undone; nil if there is none. interrupted says whether the changes of calls that
@@ -168,15 +198,32 @@ func (p *past) last(interrupted bool) (*way, error) {
 
 // back is the way back from one turn; nil if it has changed nothing.
 func (p *past) back(turn int, interrupted bool) (*way, error) {
-	no := func(format string, args ...any) (*way, error) {
-		return nil, &refused{turn, fmt.Sprintf(format, args...)}
+	var calls []*call
+	for _, c := range p.calls {
+		if c.turn == turn && !c.undo {
+			calls = append(calls, c)
+		}
 	}
 	w := &way{turn: turn, prompt: p.prompts[turn]}
+	return w.from(calls, interrupted)
+}
+
+// again is the way back from the last undoing; nil if there is none.
+func (p *past) again() (*way, error) {
+	c := p.lastUndo()
+	if c == nil {
+		return nil, nil
+	}
+	w := &way{turn: c.of, redo: true, prompt: p.prompts[c.of]}
+	return w.from([]*call{c}, true)
+}
+
+// from finds the files to which calls have done something; nil if there are none.
+func (w *way) from(calls []*call, interrupted bool) (*way, error) {
+	no := func(format string, args ...any) (*way, error) { return nil, w.refuse(format, args...) }
 	files := map[string]*file{}
-	for _, c := range p.calls {
+	for _, c := range calls {
 		switch {
-		case c.turn != turn || c.undo:
-			continue
 		case c.direct:
 			return no("%s changed files directly, and what it changed is not known", c.summary)
 		case c.gone:
@@ -264,7 +311,7 @@ func (w *way) keeps() error {
 	if more := len(all) - maxNamed; more > 0 {
 		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return &refused{w.turn, "the content before is not kept of " + strings.Join(all, ", ")}
+	return w.refuse("the content before is not kept of %s", strings.Join(all, ", "))
 }
 
 // maxNamed is how many files a message names.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +34,7 @@ func New(store session.Store, session string, stages func() string) *Undoer {
 // Output is the output of a call that undoes a turn.
 type Output struct {
 	Turn   int    `json:"turn"`
+	Redo   bool   `json:"redo,omitempty"` // its changes are made again
 	Prompt string `json:"prompt"`
 	// Files are put back; none if all of them were already.
 	Files []string `json:"files"`
@@ -39,14 +42,21 @@ type Output struct {
 	Stays []string `json:"stays,omitempty"`
 }
 
+// Args are the arguments of a call that undoes.
+type Args struct {
+	Redo bool `json:"redo,omitempty"` // what was undone last is made again
+}
+
 // Undo stages the way back from the last turn that has changed something and is not
-// undone yet. told is what the model has to know if that is made.
+// undone yet, or from the last undoing. told is what the model has to know if that is
+// made.
 func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (_ tool.Result, _ policy.Staged, told string, err error) {
 	if err := grant.Check(call, ""); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	limits := grant.Limits()
-	ctx, cancel := context.WithTimeout(ctx, limits.Timeout)
+	// As long as a command may take: one may have made all of it.
+	timeout := max(grant.Limits().Timeout, grant.Limits().ExecTimeoutMax)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	past, err := read(u.store.Events(ctx, u.session, 0))
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
@@ -54,11 +64,21 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	} else if err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
+	var args Args
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
+	}
 	w, err := past.last(true)
+	if args.Redo {
+		w, err = past.again()
+	}
 	if no, ok := errors.AsType[*refused](err); ok {
 		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
 	}
-	if w == nil {
+	switch {
+	case w == nil && args.Redo:
+		return failed(tool.CodeFailed, tool.NotFound, "nothing was undone that could be made again", ""), nil, "", nil
+	case w == nil:
 		return failed(tool.CodeFailed, tool.NotFound, "no turn of this session has changed files that could be put back", ""), nil, "", nil
 	}
 	s, err := u.stage(ctx, grant, call.Cwd, w)
@@ -79,20 +99,23 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 		defer s.drop()
 		return s.changed(), nil, "", nil
 	}
-	out := Output{Turn: s.way.turn, Prompt: s.way.prompt, Files: []string{}, Stays: s.stays}
+	slices.Sort(s.stays)
+	out := Output{Turn: s.way.turn, Redo: s.way.redo, Prompt: s.way.prompt, Files: []string{}, Stays: s.stays}
 	if !s.already {
 		for _, f := range s.way.files {
-			out.Files = append(out.Files, f.path)
+			if !slices.Contains(s.stays, f.path) {
+				out.Files = append(out.Files, f.path)
+			}
 		}
 	}
-	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, limits.Timeout}, s.way.told(), nil
+	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, timeout}, s.way.told(), nil
 }
 
 // byHand is what to do where nothing can be undone.
 const byHand = "`stockade session show` lists what the turn has changed; `git diff` may show it, and put it back"
 
 func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
-	r := tool.Failed(code, typ, "nothing is undone: %s", why)
+	r := tool.Failed(code, typ, "nothing is changed: %s", why)
 	if hint != "" {
 		r.Err.Hint = tool.Advise("%s", hint)
 	}
@@ -117,8 +140,12 @@ func (w *way) told() string {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	prompt, _, _ := strings.Cut(w.prompt, "\n")
-	return fmt.Sprintf("The user has undone all file changes of the turn that began with %.80q. These are as they were before that turn: %s. "+
-		"What this conversation says about them since is out of date; read them again before you rely on them or change them.", prompt, strings.Join(names, ", "))
+	what := "undone all file changes of the turn that began with %.80q. These are as they were before that turn"
+	if w.redo {
+		what = "made the file changes of the turn that began with %.80q again, which were undone. These are as that turn has left them"
+	}
+	return fmt.Sprintf("The user has "+what+": %s. What this conversation says about them otherwise is out of date; "+
+		"read them again before you rely on them or change them.", prompt, strings.Join(names, ", "))
 }
 
 // maxTold is how many files are named to the model.

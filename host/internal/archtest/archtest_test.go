@@ -147,8 +147,8 @@ var behind = map[string]string{
 	"net/http":                                         "host/llm host/egress host/registry/oci host/registry/source",
 	"oras.land/oras-go/v2":                             "host/registry/oci",
 	"github.com/opencontainers":                        "host/registry/oci",
-	"golang.org/x/net":                                 "host/policy/network host/egress",                                                              // names; and name servers in tests
-	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential host/internal/hosttest", // the last for tests
+	"golang.org/x/net":                                 "host/policy/network host/egress",                                                                                          // names; and name servers in tests
+	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential cmd/stockade/internal/pager host/internal/hosttest", // the last for tests
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
 	"github.com/yuin/goldmark":                         "cmd/stockade/internal/markdown",
@@ -317,11 +317,11 @@ var starts = map[string][]string{
 
 func TestOnlyTheJailStartsProcesses(t *testing.T) {
 	// The second is the part of the jail that is a program of its own, the third runs
-	// tests again, the fourth is an attacker in the jail. The last two are the
+	// tests again, the fourth is an attacker in the jail. The last three are the
 	// exceptions: one starts Docker's credential helpers by their fixed paths, one the Go
-	// toolchain of an author on the author's own code, for `tool build`. No tool reaches
-	// either.
-	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential", "host/registry/author/toolchain")
+	// toolchain of an author on the author's own code, for `tool build`, one less by its
+	// fixed path. No tool reaches any of them.
+	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential", "host/registry/author/toolchain", "cmd/stockade/internal/pager")
 }
 
 func TestNobodySearchesPATH(t *testing.T) {

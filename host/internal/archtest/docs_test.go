@@ -104,7 +104,10 @@ func onlyIn(library string) []string {
 
 func inHost(names string) (out []string) {
 	for name := range strings.SplitSeq(names, ", ") {
-		out = append(out, "host/"+name)
+		if !strings.HasPrefix(name, "cmd/") {
+			name = "host/" + name
+		}
+		out = append(out, name)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
@@ -14,11 +15,14 @@ const (
 	minCode = 1 << 10
 	// maxCode is how many bytes of a block are highlighted again with what follows,
 	// which may go on with a comment that began there.
-	maxCode = 16 << 10
+	maxCode = 8 << 10
+	// maxColored is how many bytes of code of an answer are highlighted: at half a
+	// megabyte a second, no more is worth its time.
+	maxColored = 128 << 10
 	// maxCodeLine is the longest line that is highlighted: the expressions of some
 	// languages take the square of it and more.
 	maxCodeLine = 1000
-	// maxLexing is how long a part may take, about 50 times what it does.
+	// maxLexing is how long a part may take, more than ten times what it usually does.
 	maxLexing = 250 * time.Millisecond
 )
 
@@ -30,10 +34,11 @@ type fence struct {
 	info   string // what stands beside the marks, if it is more than a language
 	lexer  chroma.Lexer
 
-	lines []string // that are highlighted together
-	bytes int      // of them
-	done  int      // how many of them are finished
-	new   int      // bytes of the others
+	lines   []string // that are highlighted together
+	bytes   int      // of them
+	done    int      // how many of them are finished
+	new     int      // bytes of the others
+	colored [][]run  // the first of the lines, highlighted
 }
 
 // openFence reads the line that opens a block of code.
@@ -48,17 +53,37 @@ func openFence(line string) (*fence, bool) {
 	if f.length < 3 || f.mark == '`' && strings.Contains(info, "`") {
 		return nil, false
 	}
-	if language, _, _ := strings.Cut(f.info, " "); language != "" && len(language) < 32 {
-		// Others than these highlight a whole text before they return.
-		if known, ok := lexers.Get(language).(*chroma.RegexLexer); ok {
-			f.lexer = known
-			if language == f.info {
-				f.info = ""
-			}
+	language, _, _ := strings.Cut(f.info, " ")
+	if known, ok := languages()[strings.ToLower(language)]; ok {
+		if f.lexer = known; language == f.info {
+			f.info = ""
 		}
 	}
 	return f, true
 }
+
+// languages are the lexers by their names and by the endings of their files. chroma
+// looks a name that it does not know up among all patterns of files, which takes
+// milliseconds. It also has lexers that highlight a whole text before they return,
+// and so cannot be stopped; those are left out.
+var languages = sync.OnceValue(func() map[string]chroma.Lexer {
+	out := map[string]chroma.Lexer{}
+	for _, l := range lexers.GlobalLexerRegistry.Lexers {
+		if _, ok := l.(*chroma.RegexLexer); !ok {
+			continue
+		}
+		names := append([]string{l.Config().Name}, l.Config().Aliases...)
+		for _, pattern := range l.Config().Filenames {
+			if ending, ok := strings.CutPrefix(pattern, "*."); ok && out[ending] == nil {
+				out[ending] = l
+			}
+		}
+		for _, name := range names {
+			out[strings.ToLower(name)] = l
+		}
+	}
+	return out
+})
 
 // closes reports whether a line closes the block.
 func (f *fence) closes(line string) bool {
@@ -75,37 +100,47 @@ func (s *Stream) code(text string) {
 		return
 	}
 	text = strings.TrimRight(text[min(indent(text), f.indent):], " ")
-	if f.lexer == nil || s.plain || !s.o.Color || len(text) > maxCodeLine {
+	if f.lexer == nil || s.plain || s.live || !s.o.Color || len(text) > maxCodeLine {
 		s.flushCode()
-		f.lines, f.bytes, f.done = nil, 0, 0
+		f.lines, f.bytes, f.done, f.colored = nil, 0, 0, nil
 		s.emit(s.wrapCode([]run{{text: text}})...)
 		return
 	}
 	f.lines = append(f.lines, text)
 	f.bytes += len(text) + 1
-	if f.new += len(text) + 1; f.new >= max(minCode, f.bytes/4) {
+	if f.new += len(text) + 1; f.new >= max(minCode, f.bytes/3) {
 		s.flushCode()
 	}
 }
 
-// flushCode finishes the lines of the block that are not. Each is highlighted
-// five times at most, because what is read again is at most four times as long as
-// what is new.
+// flushCode finishes the lines of the block that are not. What is read again is at
+// most twice as long as what is new.
 func (s *Stream) flushCode() {
 	f := s.fence
 	if f.done == len(f.lines) {
 		return
 	}
-	s.read += f.bytes
-	lines, ok := highlight(f.lexer, f.lines)
-	s.plain = s.plain || !ok
-	for _, l := range lines[f.done:] {
+	s.color()
+	for _, l := range f.colored[f.done:] {
 		s.emit(s.wrapCode(l)...)
 	}
+	s.colored += f.new
+	s.plain = s.plain || s.colored > maxColored
 	f.done, f.new = len(f.lines), 0
 	if f.bytes > maxCode {
-		f.lines, f.bytes, f.done = nil, 0, 0
+		f.lines, f.bytes, f.done, f.colored = nil, 0, 0, nil
 	}
+}
+
+// color highlights the lines of the block, if it has not been done.
+func (s *Stream) color() {
+	f := s.fence
+	if len(f.colored) == len(f.lines) {
+		return
+	}
+	s.read += f.bytes
+	lines, ok := highlight(f.lexer, f.lines)
+	f.colored, s.plain = lines, s.plain || !ok
 }
 
 // highlight gives lines of code their colours. If that is too much work, or the

@@ -48,7 +48,9 @@ type Stream struct {
 	blank      bool   // an empty row is due before the next
 	blankIn    string // what stands in it
 	begun      bool   // a row was finished
-	plain      bool   // no code is highlighted any more: one was too much work
+	plain      bool   // no code is highlighted any more: one was too much work, or it is enough
+	colored    int    // bytes of code that were highlighted
+	live       bool   // this is a copy for Rest: a line of code that has not ended has no colours
 	read       int    // bytes that goldmark and chroma were given, for tests
 
 	out []string // rows of this call
@@ -134,15 +136,17 @@ func (s *Stream) End() (done []string) {
 // was added or the width is another.
 func (s *Stream) Rest(max int) []string {
 	if width := s.width(); s.rest == nil || s.restWidth != width {
+		if s.fence != nil {
+			s.color()
+		}
 		c := *s
+		c.live = true
 		c.containers, c.para = slices.Clone(s.containers), slices.Clone(s.para)
 		if s.fence != nil {
 			f := *s.fence
-			f.lines = slices.Clip(f.lines)
 			c.fence = &f
 		}
 		s.rest, s.restWidth = append([]string{}, c.End()...), width
-		s.plain = c.plain
 	}
 	return s.rest[len(s.rest)-min(max, len(s.rest)):]
 }

@@ -1,8 +1,10 @@
 package prompt
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,7 @@ const contextFor = 1
 // file, or of lines around them.
 type span struct {
 	from, to string // the names of the file; empty: none of this is a difference
+	told     string // what is said of its change in short
 	lines    []line
 }
 
@@ -60,11 +63,14 @@ func spans(text string) []span {
 			var read []line
 			read, whole = hunkLines(hunk, lines[i+1:])
 			s.lines = append(s.lines, read...)
+			if last := len(s.lines) - 1; last >= 0 && s.lines[last].sign == '\\' && from == "/dev/null" {
+				s.lines[last].far = true // of a new file, nobody has asked
+			}
 			i += 1 + len(read)
 		}
 		out = append(out, s)
 	}
-	return out
+	return named(out)
 }
 
 // hunkLines are the lines of one hunk, and whether all of them are there.
@@ -200,23 +206,58 @@ func signStyle(sign byte) string {
 	return ""
 }
 
-// kept are spans as a question shows them: where one file is told of in one line, that,
-// if it is plain, and the numbers of its lines, for the headline; and the rest for behind
-// the bars, in which each file has its name.
-func kept(all []span) (headline string, rest []span) {
-	if len(all) == 0 || all[0].from != "" || len(all[0].lines) != 1 || len(all) > 2 || !plainChange.MatchString(all[0].lines[0].text) {
-		return "", all
+// named gives each file whose differences are shown the line that tells of its change in
+// short, where there is one, and takes that line away from where all of them stand.
+func named(all []span) []span {
+	if len(all) == 0 || all[0].from != "" {
+		return all
 	}
-	headline = all[0].lines[0].text
-	if len(all) == 1 {
-		return headline, nil
+	var short []line
+	for i, l := range all[0].lines {
+		if l.text == "" { // behind it, they are told at length
+			short = append(short, all[0].lines[i:]...)
+			break
+		}
+		j := slices.IndexFunc(all, func(s span) bool { return s.from != "" && s.told == "" && tellsOf(l.text, s.name()) })
+		if j < 0 {
+			short = append(short, l)
+			continue
+		}
+		all[j].told = l.text
 	}
-	if all[1].from == "" || !strings.Contains(headline+" ", " "+all[1].name()+" ") {
-		return "", all
+	if len(short) == 0 {
+		return all[1:]
 	}
-	return headline, all[1:]
+	all[0].lines = short
+	return all
 }
+
+// tellsOf reports whether a line is about the file of that name: a name is one word there.
+func tellsOf(line, name string) bool {
+	_, rest, _ := strings.Cut(line, " ")
+	return rest == name || strings.HasPrefix(rest, name+" ")
+}
+
+// title names the file, and says what becomes of it in short.
+func (s span) title() string { return cmp.Or(s.told, s.name()) }
 
 // plainChange is a line about one change in which nothing can deceive: no blank, quote
 // or letter beyond ASCII stands in a name.
 var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( \([a-z0-9, -]+\))*$`)
+
+// alone is the one line that tells of all changes, and how many lines come and go, if
+// it may stand in a row of ours.
+func alone(all []span) (told, counts string) {
+	switch {
+	case len(all) != 1:
+		return "", ""
+	case all[0].from != "":
+		told, counts = all[0].title(), all[0].counts()
+	case len(all[0].lines) == 1:
+		told = all[0].lines[0].text
+	}
+	if !plainChange.MatchString(told) {
+		return "", ""
+	}
+	return told, counts
+}

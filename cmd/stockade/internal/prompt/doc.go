@@ -6,5 +6,5 @@
 // are typed, and a screen that takes single keys can. A [Queue] sees to it that there is
 // one prompt at a time, in the order in which calls arrive, and makes a batch of those
 // that wait together; it is the dispatch.Approver. See RATIONALE, "Why does a question
-// hold back everything else, and repeat itself?"
+// hold back everything else, and repeat itself?" and "Why is so little of a question shown at first?"
 package prompt

@@ -85,9 +85,13 @@ type Prompt struct {
 }
 
 // New is a question of another kind than about calls: what is asked, the choices of
-// which the last one does nothing, and the rows before and after "?".
-func New(what string, choices []Choice, rows, details func(View) []string) *Prompt {
-	return &Prompt{what: what, choices: choices, details: details, rows: func(v View, _ int) ([]string, bool) { return rows(v), false }}
+// which the last one does nothing, and the text before and after "?", in rows.
+func New(what string, choices []Choice, short, long func() string) *Prompt {
+	rows := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
+	return &Prompt{
+		what: what, choices: choices, details: func(View) []string { return rows(long()) },
+		rows: func(View, int) ([]string, bool) { return rows(short()), false },
+	}
 }
 
 // Rows are the question, without the keys. With them it is no higher than the view, if
@@ -150,7 +154,10 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	rows := View{Width: v.Width}.ours("", "  ", p.what)
 	row := rows[len(rows)-1]
 	rows = rows[:len(rows)-1]
-	indent := strings.Repeat(" ", min(len(row), v.width()/3))
+	indent := strings.Repeat(" ", len(row))
+	if len(row) > v.width()/4 {
+		indent = "  "
+	}
 	for _, word := range words {
 		parts := terminal.Rows(word, max(v.width()-len(indent)-len("  "+typed)-1, 2))
 		if len(row)+len("  "+parts[0]+typed) >= v.width() {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ type Question struct {
 // One is the prompt about one call.
 func One(q Question) *Prompt {
 	p := &Prompt{
-		what: askedFor(q), again: headline(q, ""), yes: "allowed", no: "not allowed",
+		what: askedFor(q), again: headline(q), yes: "allowed", no: "not allowed",
 		rows: func(v View, room int) ([]string, bool) {
 			p := page{v: v}
 			p.question(q, "", room)
@@ -41,7 +42,7 @@ func One(q Question) *Prompt {
 			return p.out
 		},
 	}
-	if len(q.Call.Args) > 0 {
+	if len(q.Call.Args) > len("{}") {
 		p.arguments = func(v View) []string {
 			p := page{v: v, all: true}
 			p.barred(gutter([]string{readable(q.Call.Args)}, v.width()), 0)
@@ -130,7 +131,7 @@ func many(qs []Question) *Prompt {
 	each := func(rows func(View, Question) []string) func(View) []string {
 		return func(v View) (out []string) {
 			for i, q := range qs {
-				out = append(append(out, v.ours(terminal.Bold, "  ", headline(q, fmt.Sprintf("%d. ", i+1)))...), rows(v, q)...)
+				out = append(append(out, v.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", i+1, headline(q)))...), rows(v, q)...)
 			}
 			return out
 		}
@@ -143,28 +144,32 @@ func many(qs []Question) *Prompt {
 // askedFor is what a person is asked.
 func askedFor(q Question) string {
 	switch {
-	case strings.HasPrefix(q.Changes, "nothing"):
-		return "Tell its result?"
+	case nothingChanged(q):
+		return "Give out its result?"
 	case q.Changes != "":
 		return "Keep these changes?"
+	case q.Command == "" && len(q.Network) == 1 && word(q.Network[0]) && len(q.Network[0]) <= maxInline:
+		return "Let it reach " + q.Network[0] + "?"
 	}
 	return "Run it?"
 }
 
-// headline names the tool and what it is about to do, in a row of ours: nothing of it is
-// others' text but what is plain.
-func headline(q Question, number string) string {
-	text := number + name(q.Tool)
-	kept, _ := kept(spans(q.Changes))
+// nothingChanged: the call has run, and there is nothing but its result to keep.
+func nothingChanged(q Question) bool { return strings.HasPrefix(q.Changes, "nothing") }
+
+// headline names the tool and what it has done, in a row of ours: nothing of others
+// stands in it but what is plain.
+func headline(q Question) string {
+	told, _ := alone(spans(q.Changes))
 	switch {
-	case q.Command != "" && q.Changes != "":
-		return text + " has run"
-	case kept != "":
-		return text + "  " + kept
-	case q.Changes != "":
-		return text + " wants to keep what it did"
+	case q.Changes == "":
+		return name(q.Tool) + " wants to run"
+	case q.Command != "" || nothingChanged(q):
+		return name(q.Tool) + " has run"
+	case told != "":
+		return name(q.Tool) + "  " + told
 	}
-	return text + " wants to run"
+	return name(q.Tool) + " wants to keep what it did"
 }
 
 // page is rows on their way.
@@ -231,16 +236,19 @@ func (p *page) prose(text string) {
 	}
 }
 
-// titled writes a title of ours, and a text of others: behind it where that is plain and
-// fits, and else below it, behind bars.
-func (p *page) titled(title, text string, most int) {
+// titled writes a title of ours, and a text of others, if there is one: behind it where
+// that is plain and fits, and else below it, behind bars.
+func (p *page) titled(title, text string) {
+	if text == "" {
+		return
+	}
 	p.look(text)
 	if row := fmt.Sprintf("  %-10s %s", title, text); words.MatchString(text) && len(row) < p.v.width() {
 		p.out = append(p.out, row)
 		return
 	}
 	p.ours("", "  ", title)
-	p.text(text, most)
+	p.text(text, 0)
 }
 
 // warn writes a warning in words of ours.
@@ -279,19 +287,28 @@ func (p *page) question(q Question, number string, room int) {
 
 // head is the headline: with how many lines change, or why it is asked.
 func (p *page) head(q Question, number string) {
-	text := headline(q, number)
-	right := ""
-	if _, rest := kept(spans(q.Changes)); len(rest) == 1 && rest[0].from != "" {
-		right = rest[0].counts()
-	} else if why := why(q); why != "" {
-		text += "   (" + why + ")"
+	text, counts := number+headline(q), ""
+	if q.Command == "" {
+		_, counts = alone(spans(q.Changes))
 	}
+	why := why(q)
+	if row := text + "   (" + why + ")"; why != "" && len("  "+row+"  "+counts) < p.v.width() {
+		text, why = row, ""
+	}
+	p.beside(terminal.Yellow, text, counts)
+	if why != "" {
+		p.ours(terminal.Yellow, "  ", "("+why+")")
+	}
+}
+
+// beside writes a line of ours with something at its right end.
+func (p *page) beside(style, text, right string) {
 	if space := p.v.width() - 1 - len("  ") - len(text) - len(right); right != "" && space > 1 {
 		text += strings.Repeat(" ", space) + right
-		p.out = append(p.out, p.v.style(terminal.Yellow, "  "+text))
+		p.out = append(p.out, p.v.style(style, "  "+text))
 		return
 	}
-	p.ours(terminal.Yellow, "  ", text)
+	p.ours(style, "  ", strings.TrimSpace(text+" "+right))
 }
 
 // why says in a few words of ours why it is asked; empty where that is plain to see, or
@@ -304,11 +321,11 @@ func why(q Question) string {
 		return "a rule of the project asks each time"
 	case q.Asks != policy.SourceDefault && q.Asks != "":
 		return "a rule of yours asks"
-	case q.Changes != "":
+	case q.Changes != "" && q.Reason == "it changes files":
 		return ""
 	}
-	reason := strings.TrimPrefix(q.Reason, "it starts a process, and ")
-	if q.First != "" && reason == "it starts a process" {
+	reason := strings.TrimPrefix(strings.TrimPrefix(q.Reason, "it starts a process, and "), "it changes files, and ")
+	if q.First != "" && (reason == "it starts a process" || !words.MatchString(reason)) {
 		reason = q.First + ", so it is asked first"
 	}
 	if len(reason) > maxWhy || !words.MatchString(reason) {
@@ -320,52 +337,95 @@ func why(q Question) string {
 // maxWhy is how long a reason is that fits into the headline.
 const maxWhy = 100
 
-// texts writes what would run, and what would change.
+// texts writes what would run, and what would change, in about so many rows.
 func (p *page) texts(q Question, room int) {
-	args := q.Command == "" && q.Changes == ""
-	if args {
-		p.text(readable(q.Call.Args), min(room, foldRows))
-		return
+	begin := len(p.out)
+	left := func() int { return min(max(room-(len(p.out)-begin), sideRows), foldRows) }
+	switch {
+	case q.Command != "" && q.Changes != "":
+		p.text(q.Command, min(max(room/3, leastFolded), foldRows))
+	case q.Command != "":
+		p.text(q.Command, left())
+	case q.Changes == "" && len(q.Call.Args) > len("{}"):
+		p.text(readable(q.Call.Args), left())
 	}
-	if q.Command != "" {
-		most := room
-		if q.Changes != "" {
-			most = max(room/3, sideRows)
-		}
-		before := len(p.out)
-		p.text(q.Command, min(most, foldRows))
-		room -= len(p.out) - before
-	}
-	if q.Changes == "" {
-		return
-	}
-	if strings.HasPrefix(q.Changes, "nothing") {
-		p.ours("", "  ", "changed "+q.Changes)
+	if nothingChanged(q) {
+		p.ours("", "  ", "it has changed "+q.Changes)
 		if q.Output != "" {
 			p.ours("", "  ", "it has written")
-			p.text(q.Output, max(min(room-2, foldRows), sideRows))
+			p.text(q.Output, left())
 		}
 		return
 	}
-	if q.Command != "" {
-		p.ours("", "  ", "it would change")
-		room--
-	}
 	p.look(q.Changes)
-	changes := spans(q.Changes)
-	_, rest := kept(changes)
-	if q.Command != "" {
-		rest = changes
+	changes := spans(strings.TrimSuffix(q.Changes, "\n"))
+	told, counts := alone(changes)
+	switch {
+	case q.Changes == "":
+		return
+	case q.Command == "":
+	case told != "":
+		p.beside("", told, counts)
+	default:
+		p.ours("", "  ", "it would change")
 	}
-	var rows []row
-	for _, s := range rest {
-		if s.from != "" && len(rest) > 1 {
-			rows = append(rows, rowsOf("", s.name()+"  "+s.counts(), terminal.Dim, p.v.width())...)
-		}
-		rows = append(rows, s.rows(p.v.width(), p.all)...)
-	}
-	p.barred(rows, max(min(room, foldRows), sideRows))
+	p.files(changes, told != "", left())
 }
+
+// files writes what changes in each file, under its title unless that stands above, in
+// about so many rows: titles are folded last.
+func (p *page) files(changes []span, titled bool, most int) {
+	var titles, texts [][]row
+	var lengths []int
+	for _, s := range changes {
+		var title, text []row
+		if s.from == "" {
+			title = s.rows(p.v.width(), p.all)
+			if titled {
+				continue
+			}
+		} else if text = s.rows(p.v.width(), p.all); !titled {
+			title = rowsOf("", s.title()+"  "+s.counts(), "", p.v.width())
+		}
+		titles, texts, lengths = append(titles, title), append(texts, text), append(lengths, len(text))
+	}
+	each := shares(lengths, most-len(slices.Concat(titles...)))
+	var rows []row
+	hidden := 0
+	for i, text := range texts {
+		rows = append(rows, titles[i]...)
+		switch {
+		case p.all || len(text) <= each:
+			rows = append(rows, text...)
+		case each < leastFolded:
+			hidden++
+		default:
+			text, _ = folded(text, each, p.v.width())
+			rows = append(rows, text...)
+			p.folded = true
+		}
+	}
+	if hidden > 0 {
+		rows = append(rows, notes(p.v.width(), "what changes in %d of %d files is folded", hidden, len(texts))...)
+		p.folded = true
+	}
+	p.barred(rows, max(most, leastFolded))
+}
+
+// shares is how many rows each text can have at most, of so many for all of them.
+func shares(lengths []int, left int) int {
+	slices.Sort(lengths)
+	for i, n := range lengths {
+		if each := left / (len(lengths) - i); n > each {
+			return each
+		}
+		left -= n
+	}
+	return math.MaxInt
+}
+
+// leastFolded is how many rows are left of a text at least.
+const leastFolded = 3
 
 // where says in one row where it runs, whom it may reach and which secrets go there, and
 // behind bars what of that is not plain.
@@ -384,7 +444,7 @@ func (p *page) where(q Question) {
 		add("in", q.Dir, word(q.Dir))
 		inline = append(inline, "jail "+q.Tier.String())
 	}
-	if q.Network != nil {
+	if q.Network != nil && !strings.HasPrefix(askedFor(q), "Let it reach") {
 		hosts := strings.Join(q.Network, ", ")
 		add("may reach", hosts, words.MatchString(hosts))
 	}
@@ -422,7 +482,7 @@ func (p *page) warnings(q Question) {
 		p.barred(prose(alarm, q.Warning, terminal.Red, p.v.width()), 0)
 	}
 	if len(q.Changed) > 0 {
-		p.warn("the tool is not as it was when you answered for good; ? shows what is different")
+		p.warn("the tool is not as it was when you answered for good: ? shows what is different")
 	}
 	if !tool.ValidName(q.Tool) {
 		p.say("name", "the name of the tool is none that a tool can have")
@@ -432,48 +492,34 @@ func (p *page) warnings(q Question) {
 // details are the rest.
 func details(v View, q Question) []string {
 	p := page{v: v, all: true}
-	p.titled("tool", name(q.Tool), 0)
-	if q.Of != "" {
-		p.titled("of", q.Of, 0)
-	}
+	about := name(q.Tool) + ", risk " + q.Risk.String()
 	if q.Module != "" {
-		p.titled("sha256", q.Module, 0)
+		about += fmt.Sprintf(", module sha256 %.16s", q.Module)
 	}
-	p.titled("risk", q.Risk.String(), 0)
-	p.titled("asks", q.Reason, 0)
-	if q.First != "" {
-		p.titled("it has not run yet", q.First, 0)
-	}
-	if q.Says != "" {
-		p.titled("what it says that this does", q.Says, 0)
-	}
+	p.titled("tool", about)
+	p.titled("of", q.Of)
+	p.titled("asks", q.Reason)
+	p.titled("not run yet", q.First)
+	p.titled("it says", q.Says)
 	if q.Command != "" {
-		p.titled("in", q.Dir, 0)
+		p.titled("in", q.Dir)
 	}
 	for _, path := range q.Paths {
-		p.titled("file", path, 0)
-		if to := q.LeadsTo[path]; to != "" {
-			p.titled("leads to", to, 0)
-		}
+		p.titled("file", path)
+		p.titled("leads to", q.LeadsTo[path])
 	}
-	for _, host := range q.Network {
-		p.titled("host", host, 0)
-	}
+	p.titled("may reach", strings.Join(q.Network, "\n"))
 	for _, s := range q.Secrets {
-		p.titled("secret", secretWords(s), 0)
+		p.titled("secret", secretWords(s))
 	}
-	if q.Output != "" {
-		p.titled("it has written", q.Output, 0)
-	}
+	p.titled("has written", q.Output)
 	var changed []string
 	for _, c := range q.Changed {
 		changed = append(changed, c.InWords()...)
 	}
-	if changed != nil {
-		p.titled("not as it was", strings.Join(changed, "\n"), 0)
-	}
+	p.titled("not as it was", strings.Join(changed, "\n"))
 	if text := q.Command + q.Changes; text != "" {
-		p.titled("all of it", fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256([]byte(text))), 0)
+		p.titled("its text", fmt.Sprintf("%d bytes, sha256 %.16x", len(text), sha256.Sum256([]byte(text))))
 	}
 	prompt := One(q)
 	for _, c := range append(prompt.choices, prompt.behind...) {
@@ -482,21 +528,30 @@ func details(v View, q Question) []string {
 			p.prose(rule)
 		}
 	}
-	keys := "[d] whole text"
+	keys := "more keys  [d] the whole text"
 	if prompt.arguments != nil {
 		keys += "  [j] arguments"
 	}
-	p.ours("", "  ", "more keys  "+keys)
+	p.ours("", "  ", keys)
+	if slices.ContainsFunc(prompt.behind, func(c Choice) bool { return keeps(c.scope) }) {
+		p.ours("", "  ", "what is kept ends with `stockade policy revoke`")
+	}
+	p.warnings(q)
 	p.findings()
 	return p.out
 }
 
-// Text is a text of others behind bars, for questions of another kind and for lists,
-// all of it or folded, and whether something was.
-func (v View) Text(text string, all bool) (shown string, cut bool) {
+// keeps reports whether an answer outlasts the program.
+func keeps(s policy.Scope) bool {
+	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
+}
+
+// Text is a text of others behind bars, for questions of another kind and for lists, all
+// of it or folded.
+func (v View) Text(text string, all bool) string {
 	p := page{v: v, all: all}
 	p.text(text, foldRows)
-	return strings.Join(p.out, "\n") + "\n", p.folded
+	return lines(p.out)
 }
 
 // secretWords says what a tool gets of a secret.

@@ -1,12 +1,17 @@
 package prompt
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// text is rows as they are written.
-func text(rows []row) string {
+// toText is rows as they are written.
+func toText(rows []row) string {
 	var b strings.Builder
 	for _, r := range rows {
 		b.WriteString(r.before + r.text + "\n")
@@ -18,7 +23,7 @@ func TestALongLineDoesNotLookLikeMore(t *testing.T) {
 	wide := func(s string) string { return s + strings.Repeat(".", 73-len(s)) }
 	diff := "+" + wide("// see the manual")[1:] + wide(`-system("rm -rf ~")`) + "removed docs/old.md"
 	want := bar + "+" + wide("// see the manual")[1:] + "\n" + goesOn + wide(`-system("rm -rf ~")`) + "\n" + goesOn + "removed docs/old.md\n"
-	if got := text(gutter(strings.Split(diff, "\n"), 80)); got != want {
+	if got := toText(gutter(strings.Split(diff, "\n"), 80)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -34,13 +39,233 @@ func TestWhatDoesNotShowIsCounted(t *testing.T) {
 		"a\na\na\nb":                     "    | a\n    | a\n    | a\n    | b\n",
 		"a\na\na\na\nb":                  "    | a\n    ~ the line above 3 times more\n    | b\n",
 	} {
-		if got := text(gutter(strings.Split(in, "\n"), 80)); got != want {
+		if got := toText(gutter(strings.Split(in, "\n"), 80)); got != want {
 			t.Errorf("%q: got\n%s\nwant\n%s", in, got, want)
 		}
 	}
 	// What is one thing stays one line.
-	if got := text(gutter([]string{"a\nb"}, 80)); got != "    | a<newline>b\n" {
+	if got := toText(gutter([]string{"a\nb"}, 80)); got != "    | a<newline>b\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// diff is the text of host/diff about one file.
+func diff(lines ...string) string {
+	return "modified notes.md (12 bytes, before 14)\n--- a/notes.md\n+++ b/notes.md\n" + strings.Join(lines, "\n") + "\n"
+}
+
+var everyScope = []policy.Scope{policy.ScopeOnce, policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways}
+
+func TestAQuestionIsAFewRows(t *testing.T) {
+	edit := diff("@@ -1,7 +1,7 @@", " one", " two", " three", "-four", "+4", " five", " six", " seven")
+	for name, c := range map[string]struct {
+		q    policy.Question
+		want string
+	}{
+		"an edit": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: edit, Scopes: everyScope, Paths: []string{"/ws/notes.md"}}, `
+  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
+    | 3  three
+    | 4 -four
+    | 4 +4
+    | 5  five
+  Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
+`},
+		"a command that has run": {policy.Question{
+			Tool: "bash", Reason: "it changes files", Command: "git commit -am two", Dir: "/ws", Tier: 3, Scopes: everyScope, Changes: "git: 1 commit on main: \"two\"\n",
+		}, `
+  bash has run
+    | git commit -am two
+  it would change
+    | git: 1 commit on main: "two"
+  in /ws, jail tier 3
+  Keep these changes?  [y]1  [s]2 this command, this session  [n]3  [?]
+`},
+		"a command that waits": {policy.Question{
+			Tool: "bash", Reason: "it starts a process, and it reaches the network", First: "it reaches the network", Command: "npm publish", Dir: "/ws", Tier: 3,
+			Network: []string{"registry.example.org"}, Secrets: []tool.Secret{{Name: "NPM_TOKEN", Hosts: []string{"registry.example.org"}}}, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  bash wants to run   (it reaches the network)
+    | npm publish
+  in /ws, jail tier 3, may reach registry.example.org, secret NPM_TOKEN for
+  registry.example.org
+  Run it?  [y]1 once  [n]2 no  [?]
+`},
+		"a command that nothing confines": {policy.Question{
+			Tool: "bash", Reason: "it starts a process", First: "what it does is not kept apart in tier 0", Command: "make", Dir: "/ws", Warning: policy.Unconfined, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  bash wants to run
+  (what it does is not kept apart in tier 0, so it is asked first)
+    | make
+  in /ws, jail tier 0
+    ! it is not confined here: it has all your rights, on all your files
+  Run it?  [y]1 once  [n]2 no  [?]
+`},
+		"a tool that reaches a host": {policy.Question{
+			Call: tool.Call{Args: json.RawMessage(`{"q":"x"}`)}, Tool: "fetch", Reason: "it reaches the network", Network: []string{"api.example.com"}, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  fetch wants to run   (it reaches the network)
+    | {"q":"x"}
+  Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
+`},
+		"what somebody else asks about each time": {policy.Question{
+			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, Asks: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
+  (a rule of the project asks each time)
+    | 3  three
+    | 4 -four
+    | 4 +4
+    | 5  five
+  Keep these changes?  [y]1 yes  [n]2 no  [?]
+`},
+		"several files, and one that is no text": {policy.Question{
+			Tool: "bash", Reason: "it changes files", Command: "x", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce},
+			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is not UTF-8 text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
+		}, `
+  bash has run
+    | x
+  it would change
+    | modified p.png (2 bytes, before 1)
+    | created b (2 bytes)  +1 -0
+    | 1 +--- a/x
+    | p.png: it is not UTF-8 text
+    | removed "a b" (2 bytes)  +0 -1
+    | 1 -1
+  in /ws, jail tier 3
+  Keep these changes?  [y]1 yes  [n]2 no  [?]
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := One(Question{Question: c.q})
+			if got := "\n" + lines(append(p.Rows(View{}), p.Keys(View{})...)); got != c.want {
+				t.Errorf("got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A wider answer counts when it was shown what it allows, and nothing that a hand that
+// rests on the keys types is a yes.
+func TestWhatKeysMean(t *testing.T) {
+	q := Question{Question: policy.Question{
+		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "file_edit", Changes: diff("@@ -1 +1 @@", "-a", "+b"),
+		Scopes: everyScope, Rules: map[policy.Scope]string{policy.ScopeTurn: "RULE", policy.ScopeSession: "RULE", policy.ScopeProject: "RULE", policy.ScopeAlways: "RULE"},
+	}}
+	for typed, want := range map[string]policy.Answer{
+		"y": {Allow: true, Scope: policy.ScopeOnce}, "1": {Allow: true, Scope: policy.ScopeOnce}, " YES ": {Allow: true, Scope: policy.ScopeOnce},
+		"s": {Allow: true, Scope: policy.ScopeSession}, "2": {Allow: true, Scope: policy.ScopeSession},
+		"n": {}, "3": {}, "no": {},
+		"? t": {Allow: true, Scope: policy.ScopeTurn}, "? p": {Allow: true, Scope: policy.ScopeProject}, "a a": {Allow: true, Scope: policy.ScopeAlways},
+		"d j ? y": {Allow: true, Scope: policy.ScopeOnce},
+	} {
+		p := One(q)
+		words := []string{typed}
+		if strings.Contains(strings.TrimSpace(typed), " ") {
+			words = strings.Fields(typed)
+		}
+		for i, word := range words {
+			c, ok := p.Answer(View{}, word)
+			shown := p.Shows(View{}, c)
+			switch last := i == len(words)-1; {
+			case !ok:
+				t.Errorf("%q: %q is no answer", typed, word)
+			case last != (shown == nil):
+				t.Errorf("%q: %q shows %q", typed, word, shown)
+			case !last && strings.Contains("?a", word) && strings.Count(lines(shown), "    | RULE\n") != 4:
+				t.Errorf("%q: it does not show what each answer allows:\n%s", typed, lines(shown))
+			case last:
+				want.By = by
+				if got := c.answer(); got != want {
+					t.Errorf("%q: %+v, want %+v", typed, got, want)
+				}
+			}
+		}
+	}
+	p := One(q)
+	for _, typed := range []string{"", " ", "\n", "0", "4", "yy", "y n", "ja", "always", "b", "k", "[y]"} {
+		if c, ok := p.Answer(View{}, typed); ok {
+			t.Errorf("%q is %+v", typed, c)
+		}
+	}
+	q.Scopes = []policy.Scope{policy.ScopeOnce}
+	p = One(q)
+	if c, ok := p.Answer(View{}, "2"); !ok || c.answer().Allow {
+		t.Errorf("2 is %+v, %v", c, ok)
+	}
+	p.Shows(View{}, Choice{Letter: keyDetails})
+	for _, typed := range []string{"s", "t", "p", "a", "3"} {
+		if c, ok := p.Answer(View{}, typed); ok {
+			t.Errorf("%q, which is not offered, is %+v", typed, c)
+		}
+	}
+	// A key is not taken for another where there are other choices.
+	p = many([]Question{q, plain()})
+	if c, ok := p.Answer(View{Height: 60}, "1"); !ok || !c.answer().Allow {
+		t.Errorf("1 is %+v", c)
+	}
+	for _, typed := range []string{"y", "1", "2", "yes"} {
+		if c, ok := p.Answer(View{Height: 12}, typed); ok && c.answer().Allow {
+			t.Errorf("on a screen that does not show all, %q is a yes", typed)
+		}
+	}
+}
+
+func TestADifferenceIsReadToItsEnd(t *testing.T) {
+	far := func(lines []line) (out string) {
+		for _, l := range lines {
+			if !l.far {
+				out += fmt.Sprintf("%d%c%s\n", l.number, l.sign, l.text)
+			}
+		}
+		return out
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"lines that look like the beginning of another": {diff("@@ -1,3 +1,3 @@", "---- a/x", "-+++ b/x", "-@@ -1 +1 @@", "+--- a/x", "++++ b/x", "+@@ -1 +1 @@"),
+			"1---- a/x\n2-+++ b/x\n3-@@ -1 +1 @@\n1+--- a/x\n2++++ b/x\n3+@@ -1 +1 @@\n"},
+		"what is around is left out":  {diff("@@ -1,5 +1,5 @@", " a", " b", "-c", "+C", " d", " e"), "2 b\n3-c\n3+C\n4 d\n"},
+		"two places":                  {diff("@@ -1 +1 @@", "-a", "+A", "@@ -9 +9 @@", "-b", "+B"), "1-a\n1+A\n9-b\n9+B\n"},
+		"the end of the file":         {diff("@@ -1 +1 @@", "-a", `\ No newline at end of file`, "+a"), "1-a\n0\\\\ No newline at end of file\n1+a\n"},
+		"one that was cut":            {diff("@@ -1,9 +1,9 @@", "-a", "... 12 bytes of this diff are not shown"), "1-a\n"},
+		"one that says it has no end": {diff("@@ -1,99999999999999999999 +1 @@", "-a", "+b", "+c"), "1-a\n1+b\n"},
+	} {
+		got := spans(c.text)
+		var lines []line
+		whole := 0
+		for _, s := range got {
+			if s.from != "" {
+				lines = append(lines, s.lines...)
+			}
+			for _, l := range s.lines {
+				whole += len(l.text)
+			}
+		}
+		if far(lines) != strings.ReplaceAll(c.want, `\\\\`, `\\`) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, far(lines), c.want)
+		}
+	}
+}
+
+func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
+	for text, want := range map[string]string{
+		diff("@@ -1 +1,2 @@", " \tx", "+\t\ty\tz"): "    | 1      x\n    | 2 +        y<tab>z\n",
+		diff("@@ -1 +1 @@", "-\tx", "+    x"):      "    | 1 -<tab>x\n    | 1 +    x\n",
+	} {
+		s := spans(text)
+		if got := toText(s[len(s)-1].rows(80, true)); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestColours(t *testing.T) {
+	p := One(Question{Question: policy.Question{Tool: "file_edit", Changes: diff("@@ -1 +1 @@", "-a", "+"+strings.Repeat("b", 100))}})
+	shown := lines(append(p.Rows(View{Color: true}), p.Keys(View{Color: true})...))
+	for _, want := range []string{
+		"    | \x1b[31m1 -a\x1b[0m\n", "    | \x1b[32m1 +bbb", "    : \x1b[32mbbb", "\x1b[1m  Keep these changes?",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("it does not show %q but %q", want, shown)
+		}
 	}
 }
 

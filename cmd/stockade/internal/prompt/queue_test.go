@@ -318,6 +318,11 @@ func TestWhatWasTypedBeforeTheQuestionIsDropped(t *testing.T) {
 		if !strings.Contains(p.before, "created one.txt") || strings.Contains(p.before, "Keep") {
 			t.Errorf("when it was dropped, this was on the screen: %q", p.before)
 		}
+		p.typed <- "?" // what was typed before one has seen what it shows is dropped, too
+		p.sees()
+		if !strings.Contains(p.before, "[a] every one, kept for all workspaces:") {
+			t.Errorf("when it was dropped for the second time, this was on the screen: %q", p.before)
+		}
 		p.typed <- "n"
 		synctest.Wait()
 		if !w.done || w.err != nil {

@@ -308,7 +308,7 @@ func (t *Transcript) came(c *call) (rows []string) {
 		}
 	}
 	if c.kept() && !(t.o.Asked && c.asked() && c.after) {
-		rows = append(rows, t.changedRows(c, t.o.Verbose, maxFiles, maxDiffRows)...)
+		rows = append(rows, t.changedRows(c, t.o.Verbose, maxFiles, maxDiffLines)...)
 	}
 	if env.Success && c.exec && c.staged && c.changes == nil && !t.o.Typed {
 		rows = append(rows, p.say(terminal.Dim, "changed nothing")...)
@@ -428,6 +428,9 @@ func (t *Transcript) outcome(c *call) []span {
 		if what, style = outcomes[env.Code], terminal.Red; what == "" {
 			what = "failed"
 		}
+	}
+	if !env.Success && env.Metadata.MS == 0 {
+		return []span{{style, what}} // it has not run
 	}
 	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", words.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
 }

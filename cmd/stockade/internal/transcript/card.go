@@ -1,10 +1,12 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +116,7 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("rule", terminal.Line(fmt.Sprintf("%s of %s%s", d.Rule, d.Source, origin)))
 	}
 	add("answer", t.verdict(c))
-	quoted("arguments", argumentText(r.arguments))
+	quoted("arguments", cmp.Or(fieldText(r.arguments), string(r.arguments)))
 	if c.said != nil {
 		out = append(out, p.style(terminal.Bold, below+"said"))
 		out = append(out, c.said...)
@@ -143,7 +145,13 @@ func (t *Transcript) card(r *record) (out []string) {
 		quoted("result", OutputText(env.Result))
 	}
 	if c.done && !c.deleted {
-		quoted("beside it", otherFields(c.result.Result))
+		but := []string{"output"}
+		if c.kept() {
+			but = append(but, "diff") // which is above
+		}
+		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // which is all of it
+			quoted("beside it", text)
+		}
 		quoted("note", c.result.Note)
 		add("took", c.cost())
 		for _, n := range c.result.Metadata.Network {
@@ -153,13 +161,14 @@ func (t *Transcript) card(r *record) (out []string) {
 	return out
 }
 
-// argumentText is what a call was made with, each argument in a line, or below its name
-// if it has several. What cannot be read so is as it came.
-func argumentText(arguments json.RawMessage) string {
+// fieldText are the fields of an object but some, each in a line, or below its name if it
+// has several. It is empty for what is no object.
+func fieldText(object json.RawMessage, but ...string) string {
 	var b strings.Builder
-	for name, value := range fieldsOf(arguments) {
+	for name, value := range fieldsOf(object) {
 		var s string
 		switch {
+		case slices.Contains(but, name):
 		case json.Unmarshal(value, &s) != nil:
 			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), readable(value))
 		case !strings.Contains(s, "\n"):
@@ -170,26 +179,6 @@ func argumentText(arguments json.RawMessage) string {
 				b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
 			}
 		}
-	}
-	if b.Len() == 0 {
-		return string(arguments)
-	}
-	return b.String()
-}
-
-// otherFields are the fields of a result beside its text.
-func otherFields(result json.RawMessage) string {
-	var b strings.Builder
-	text := false
-	for name, value := range fieldsOf(result) {
-		if name == "output" {
-			text = true
-			continue
-		}
-		fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), readable(value))
-	}
-	if !text {
-		return "" // it is shown as it is
 	}
 	return b.String()
 }

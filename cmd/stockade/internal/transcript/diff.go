@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// maxDiffRows is how many rows of the differences of a call are shown below it.
-const maxDiffRows = 40
+// maxDiffLines is how much of the differences of a call is shown below it.
+const maxDiffLines = 40
 
 // maxFiles is how many changed files are listed below a call.
 const maxFiles = 8
@@ -102,35 +102,30 @@ func counts(added, removed int) string {
 
 // changedRows are what a call has changed: in short, or each file with its difference. A
 // file that is named in the row of the call already is not named again.
-func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostRows int) (rows []string) {
+func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
 	p := t.page()
 	if c.changes.Summary != nil {
 		rows = p.quote(terminal.Dim, clipped(c.changes.Summary))
 	}
 	files := c.changes.Files
-	alone := len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
-	differences, left := 0, 0
-	for i, f := range files {
+	alone := !context && len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
+	room, left := mostLines, 0
+	for i, f := range files[:min(len(files), mostFiles)] {
 		if c.changes.Summary == nil && !alone {
-			if i == mostFiles {
-				rows = append(rows, p.say(terminal.Dim, "and "+words.Plural(len(files)+c.changes.More-i, "more change")+t.whole(c))...)
-				break
-			}
 			rows = append(rows, p.quote("", t.changeWords(f))...)
 		}
-		if f.Diff == "" {
-			continue
+		if f.Diff != "" {
+			lines := diffLines(f.Diff, context)
+			some := lines[:min(len(lines), room)]
+			rows = append(rows, p.diffRows(some)...)
+			room, left = room-len(some), left+len(lines)-len(some)
 		}
-		shown := p.diffRows(diffLines(f.Diff, context))
-		if room := max(mostRows-differences, 0); len(shown) > room {
-			left += len(shown) - room
-			shown = shown[:room]
+		if more := len(files) + c.changes.More - i - 1; i == mostFiles-1 && more > 0 && c.changes.Summary == nil {
+			rows = append(rows, p.say(terminal.Dim, "and "+words.Plural(more, "more change")+t.whole(c))...)
 		}
-		differences += len(shown)
-		rows = append(rows, shown...)
 	}
 	if left > 0 {
-		rows = append(rows, p.say(terminal.Dim, fmt.Sprintf("… %d more rows%s", left, t.whole(c)))...)
+		rows = append(rows, p.say(terminal.Dim, "… "+words.Plural(left, "more line")+t.whole(c))...)
 	}
 	return rows
 }

@@ -53,7 +53,7 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 func (t *Transcript) waits(now time.Time) string {
 	waited := now.Sub(t.waiting)
 	switch {
-	case t.waiting.IsZero():
+	case t.waiting.IsZero(), t.writes && waited < 2*time.Second:
 		return ""
 	case t.retry != nil:
 		if left := time.Duration(t.retry.WaitMS)*time.Millisecond - waited; left > 0 {

@@ -75,6 +75,7 @@ type Transcript struct {
 	provider string
 	changed  int       // calls of this turn that have changed something
 	waiting  time.Time // since when the model is waited for; zero: it is not
+	writes   bool      // it has begun to answer, and may go on at any time
 	retry    *session.Restart
 }
 
@@ -93,7 +94,7 @@ func New(o Options) *Transcript {
 		o.Columns = func() int { return 0 }
 	}
 	t := &Transcript{o: o, number: o.Calls}
-	if o.Past {
+	if o.Past || o.Typed {
 		t.last = rowsShown // nothing that would have to be kept apart
 	}
 	return t
@@ -119,23 +120,25 @@ func (t *Transcript) Show(e session.Event) []Part {
 	switch e.Type {
 	case session.TypeDelta:
 		if d, ok := body[session.Delta](e); ok && d.Text != "" {
-			t.waiting, t.retry = e.Time, nil
+			t.waiting, t.retry, t.writes = e.Time, nil, true
 			out.answer(d.Text)
 		}
 	case session.TypeRestart:
 		if d, ok := body[session.Restart](e); ok {
-			t.waiting, t.retry = e.Time, &d
+			t.waiting, t.retry, t.writes = e.Time, &d, false
 			out = append(out, Part{Restart: true})
-			out.rows(t.page().say(terminal.Yellow, t.retryWords(time.Duration(d.WaitMS)*time.Millisecond)))
+			if !t.o.Live {
+				out.rows(t.page().say(terminal.Yellow, t.retryWords(time.Duration(d.WaitMS)*time.Millisecond)))
+			}
 		}
 	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
 		t.began(e, &out)
 	case session.TypeStepEnded:
-		t.waiting, t.retry = time.Time{}, nil
+		t.waiting, t.retry, t.writes = time.Time{}, nil, false
 	case session.TypeTurnEnded:
 		out.rows(t.rest())
 		t.ended, _ = body[session.TurnEnded](e)
-		t.waiting, t.retry = time.Time{}, nil
+		t.waiting, t.retry, t.writes = time.Time{}, nil, false
 		if rows := t.summary(); rows != nil {
 			if t.last == rowsShown || len(out) > 0 {
 				out.rows([]string{""})

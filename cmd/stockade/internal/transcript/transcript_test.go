@@ -178,6 +178,15 @@ func TestACallIsARow(t *testing.T) {
      │ modified package.json  +1
      │ renamed y → /else/x
 `},
+		"a long difference, and more files than are listed": {
+			[]session.Event{started, bash, runs, event(session.TypeCallChanges, "a", session.Changes{Files: append([]session.Change{
+				{Path: "/w/a", Kind: tool.Created, Added: 42, Diff: "@@ -0,0 +1,42 @@\n" + strings.Repeat("+x\n", 42)},
+			}, make([]session.Change, 9)...), More: 3}), exit(0, "")}, `
+  1  bash  go test ./...                            no output, exit 0     3 ms
+     │ created a  +42
+` + numbered(40) + strings.Repeat("     │  \n", 7) + `     and 5 more changes, /show 1
+     … 2 more lines, /show 1
+`},
 		"in short, as git says it": {
 			[]session.Event{bash, runs, event(session.TypeCallChanges, "a", session.Changes{Summary: []string{"git: 1 commit on main"}, Files: make([]session.Change, 40)}), exit(0, "")}, `
   1  bash  go test ./...                            no output, exit 0     3 ms
@@ -198,6 +207,14 @@ func TestACallIsARow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// numbered are so many rows of a difference.
+func numbered(n int) (rows string) {
+	for i := range n {
+		rows += fmt.Sprintf("     │ %2d + x\n", i+1)
+	}
+	return rows
 }
 
 // TestCallsAreShownWithTheirResults, in the order of the calls, whatever the

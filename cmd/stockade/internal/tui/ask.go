@@ -50,7 +50,7 @@ func (m *model) answered(q *question) {
 	}
 	m.asked = nil
 	if m.aside != "" {
-		m.o.Editor.SetValue(m.aside)
+		m.o.Editor.SetValue(m.aside + m.o.Editor.Value())
 		m.aside = ""
 	}
 }
@@ -65,7 +65,7 @@ func (m *model) press(key string) (taken bool) {
 	seen := m.now().Sub(q.quiet) >= guard
 	switch {
 	case m.drafting() && key == "esc":
-		m.aside = m.o.Editor.Value()
+		m.aside += m.o.Editor.Value()
 		m.o.Editor.Clear()
 		q.quiet = m.now()
 		return true

@@ -38,6 +38,7 @@ type model struct {
 	o             Options
 	width, height int
 	now           func() time.Time
+	scroll        func(...any) tea.Cmd // shows rows above what moves
 
 	typed   chan string // to who carries it out
 	queue   []string    // what was typed while something else was carried out
@@ -62,7 +63,7 @@ type model struct {
 }
 
 func newModel(o Options) *model {
-	return &model{o: o, now: time.Now, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
+	return &model{o: o, now: time.Now, scroll: tea.Println, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
 }
 
 // Init implements tea.Model.
@@ -198,7 +199,7 @@ func (m *model) flush() tea.Cmd {
 	if b.Len() == 0 {
 		b.WriteByte(' ') // of nothing, the renderer would make no row
 	}
-	return tea.Sequence(tea.Println(b.String()), func() tea.Msg { return flushed{} })
+	return tea.Sequence(m.scroll(b.String()), func() tea.Msg { return flushed{} })
 }
 
 // next begins what was typed first.

@@ -1,0 +1,578 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/settings"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// maxCheck bounds what one check may take: a provider that does not answer is one.
+const maxCheck = 5 * time.Second
+
+func newDoctorCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Say what works on this machine, and what mends what does not",
+		Long: `Look at everything that Stockade needs: the settings, the sandbox, the jail of
+commands, the provider, the store of secrets, the policy, the log, the cache, the
+tools, the terminal. Below what does not work, or could work better, stands what
+mends it. Nothing is changed. The provider gets one request, for the list of its
+models.
+
+It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
+		Example: "  stockade doctor\n  stockade doctor --json | jq '.[] | select(.state != \"ok\")'",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a) },
+	}
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	return cmd
+}
+
+// finding is what one check has found out. In the output of `doctor --json` it is a
+// documented contract.
+type finding struct {
+	Name  string   `json:"name"`
+	State state    `json:"state"`
+	Says  string   `json:"says"`
+	Mend  []string `json:"mend,omitempty"` // commands and words, each for itself
+}
+
+// state is how something stands.
+type state string
+
+const (
+	stateOK     state = "ok"
+	stateNote   state = "note"   // it works, and could be better
+	stateBroken state = "broken" // it does not, or nothing works without it
+)
+
+// good, better and broken make a finding; the check fills in its name.
+func good(format string, args ...any) finding {
+	return finding{State: stateOK, Says: fmt.Sprintf(format, args...)}
+}
+
+func better(mend, format string, args ...any) finding {
+	return mended(stateNote, mend, format, args...)
+}
+
+func broken(mend, format string, args ...any) finding {
+	return mended(stateBroken, mend, format, args...)
+}
+
+func mended(s state, mend, format string, args ...any) finding {
+	f := finding{State: s, Says: fmt.Sprintf(format, args...)}
+	if mend != "" {
+		f.Mend = strings.Split(mend, "\n")
+	}
+	return f
+}
+
+// failed is a finding of an error, with the hint that the program has for it.
+func failed(err error) finding {
+	hint := ""
+	if e, ok := errors.AsType[*exitErr](worded(err)); ok {
+		hint = e.hint
+	}
+	if e, ok := errors.AsType[*sqlite.OpenError](err); ok {
+		hint = e.Hint
+	}
+	return broken(hint, "%v", err)
+}
+
+// checkup is one thing that is looked at.
+type checkup struct {
+	name string
+	look func(context.Context, *app) finding
+}
+
+// Without the first there is nothing else to be looked at. The slow ones are made at
+// the same time, and the quick ones, which may have something to say beside that,
+// one after the other.
+var (
+	firstChecks = []checkup{{"program", checkProgram}, {"settings", checkSettings}}
+	slowChecks  = []checkup{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
+	quickChecks = []checkup{{"policy", checkPolicy}, {"tools", checkTools}, {"cache", checkCache}, {"terminal", checkTerminal}}
+)
+
+func runDoctor(ctx context.Context, a *app) error {
+	a.trust = trustLeave
+	found := inTurn(ctx, a, firstChecks)
+	if !slices.ContainsFunc(found, func(f finding) bool { return f.State == stateBroken }) {
+		// What the checks share is made for one at a time.
+		a.asked.Store(true) // nobody is asked for a passphrase
+		a.checking.Store(true)
+		a.door()
+		a.vault(false)
+		found = append(append(found, atOnce(ctx, a, slowChecks)...), inTurn(ctx, a, quickChecks)...)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	bad, notes := 0, 0
+	for _, f := range found {
+		switch f.State {
+		case stateBroken:
+			bad++
+		case stateNote:
+			notes++
+		}
+	}
+	err := error(nil)
+	if a.flags.json {
+		err = printJSON(a.s, found)
+	} else {
+		_, err = fmt.Fprint(a.s.out, a.findings(found, bad, notes))
+	}
+	if err == nil && bad > 0 {
+		return &exitErr{code: exitError} // what there was to say has been said
+	}
+	return err
+}
+
+func inTurn(ctx context.Context, a *app, checks []checkup) (found []finding) {
+	for _, c := range checks {
+		f := c.look(ctx, a)
+		f.Name = c.name
+		found = append(found, f)
+	}
+	return found
+}
+
+// atOnce makes checks at the same time, and says which of them are slow.
+func atOnce(ctx context.Context, a *app, checks []checkup) []finding {
+	found := make([]finding, len(checks))
+	var mu sync.Mutex
+	slow := time.AfterFunc(time.Second, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		var names []string
+		for i, c := range checks {
+			if found[i].Name == "" {
+				names = append(names, c.name)
+			}
+		}
+		if len(names) > 0 && !a.flags.quiet {
+			a.s.note("still looking at: %s ...", strings.Join(names, ", "))
+		}
+	})
+	defer slow.Stop()
+	var group sync.WaitGroup
+	for i, c := range checks {
+		group.Go(func() {
+			f := c.look(ctx, a)
+			f.Name = c.name
+			mu.Lock()
+			defer mu.Unlock()
+			found[i] = f
+		})
+	}
+	group.Wait()
+	return found
+}
+
+const nameColumns = 10
+
+// findings is the table, and below it how many there are of what is to be mended.
+func (a *app) findings(found []finding, bad, notes int) string {
+	var b strings.Builder
+	width := a.s.width()
+	before := strings.Repeat(" ", nameColumns+5)
+	for _, f := range found {
+		first := fmt.Sprintf("%s %-*s  ", map[state]string{stateOK: "  ", stateNote: " -", stateBroken: " !"}[f.State], nameColumns, f.Name)
+		style := map[state]string{stateNote: terminal.Yellow, stateBroken: terminal.Red}[f.State]
+		for _, row := range terminal.Wrap(terminal.Line(a.s.known.Text(f.Says)), width-len(before)-1) {
+			b.WriteString(terminal.Style(a.s.outColor() && style != "", style, first+row) + "\n")
+			first = before
+		}
+		arrow := "→ "
+		for _, line := range f.Mend { // not wrapped: it may be a command to copy
+			b.WriteString(before + arrow + terminal.Line(a.s.known.Text(line)) + "\n")
+			arrow = "  "
+		}
+	}
+	b.WriteByte('\n')
+	switch {
+	case bad > 0:
+		fmt.Fprintf(&b, "%s to be mended (!)", plural(bad, "thing"))
+		if notes > 0 {
+			fmt.Fprintf(&b, ", %d could be better (-)", notes)
+		}
+		b.WriteString("\n")
+	case notes > 0:
+		fmt.Fprintf(&b, "all that is needed works; %s could be better (-)\n", plural(notes, "thing"))
+	default:
+		b.WriteString("all of it works\n")
+	}
+	return b.String()
+}
+
+// outColor reports whether standard output is to be coloured.
+func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
+
+func checkProgram(context.Context, *app) finding {
+	words := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
+	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil && runtime.GOOS == "linux" {
+		words += ", kernel " + string(bytes.TrimSpace(data))
+	}
+	if runtime.GOOS != "linux" {
+		return better("", "%s, where it was never tried", words)
+	}
+	return good("%s", words)
+}
+
+func checkSettings(ctx context.Context, a *app) finding {
+	if err := a.open(ctx); err != nil {
+		hint := ""
+		if e, ok := errors.AsType[*exitErr](worded(err)); ok {
+			hint = e.hint
+		}
+		return broken(hint, "%s", a.home(err.Error()))
+	}
+	var files []string
+	for _, name := range []string{a.Dirs.AgentTOML(), settings.ProjectFile(a.Work)} {
+		if _, err := os.Stat(name); err == nil {
+			files = append(files, a.home(name))
+		}
+	}
+	if len(a.Waiting) > 0 {
+		var keys []string
+		for _, w := range a.Waiting {
+			keys = append(keys, w.Key)
+		}
+		return better("stockade config trust", "%s asks for what waits for your trust: %s", a.home(settings.ProjectFile(a.Work)), strings.Join(keys, ", "))
+	}
+	if files == nil {
+		return good("the defaults; `stockade init` writes an agent.toml")
+	}
+	return good("%s", strings.Join(files, ", "))
+}
+
+// checkSandbox calls a built-in tool, in a door of its own: the log has nothing of it.
+func checkSandbox(ctx context.Context, a *app) finding {
+	dir, err := os.MkdirTemp("", "stockade-doctor-")
+	if err != nil {
+		return failed(err)
+	}
+	defer os.RemoveAll(dir)
+	const text = "hello from outside of the sandbox"
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {
+		return failed(err)
+	}
+	options := a.sandboxOptions()
+	options.Compiling, options.Compiled = nil, nil
+	d := door.New(door.Options{Program: version(), Sandbox: options})
+	defer func() { _ = d.Close() }() // nothing of it is kept
+	m, err := door.ParseMount(dir + ":ro")
+	if err != nil {
+		return failed(err)
+	}
+	s, err := d.Open(ctx, door.SessionOptions{Workspace: m.Host, Policy: policy.Options{Mounts: []policy.Mount{m}}})
+	if err != nil {
+		return failed(err)
+	}
+	start := time.Now()
+	r, err := s.Call(ctx, tool.Call{ID: "doctor", Tool: "file_read", Args: []byte(`{"path":"a.txt"}`), Caller: tool.CallerPerson, Cwd: m.Host})
+	took := time.Since(start)
+	switch {
+	case err != nil:
+		return failed(err)
+	case r.Err != nil:
+		return broken("stockade selftest", "a call of a built-in tool fails: %s", r.Err.Message)
+	case !bytes.Contains(r.Output, []byte(text)):
+		return broken("stockade selftest", "a built-in tool has read another file than there is")
+	}
+	if missing := sandbox.MissingLimits(); missing != "" {
+		return better("", "a call works, %d ms; not on this system: limits on %s of the process that compiles", took.Milliseconds(), missing)
+	}
+	return good("a call works, %d ms; `stockade selftest` attacks it", took.Milliseconds())
+}
+
+func checkJail(_ context.Context, a *app) finding {
+	t := a.door().Tiers()
+	words := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
+	var mend []string
+	for _, l := range t.Lacks {
+		if l.Tier > t.Tier || l.Tier == policy.TierNone {
+			for line := range strings.SplitSeq(cmp.Or(remedies[l.Cause], "`stockade tool info bash` says why"), "\n") {
+				if !slices.Contains(mend, line) {
+					mend = append(mend, line)
+				}
+			}
+		}
+	}
+	f := finding{State: stateOK, Says: words}
+	switch why := a.door().Staging([]policy.Mount{{Host: a.Work, Write: true}}); {
+	case a.Ceiling.MinTier != nil && int64(t.Tier) < a.Ceiling.MinTier.Value:
+		f.Says = fmt.Sprintf("bash is refused: %s is what confines a command here, and tier %d is asked for (%s)", t.Tier, a.Ceiling.MinTier.Value, a.Ceiling.MinTier.From)
+		f.State = stateBroken
+	case t.Tier == policy.TierNone:
+		f.Says, f.State = "nothing confines a command here, and you allow that", stateNote
+	case why != "":
+		f.Says, f.State = words+"; they are asked about before they run: "+why, stateNote
+	case len(mend) > 0:
+		f.State = stateNote
+	default:
+		f.Says += "; what they change is kept apart until you have seen it"
+	}
+	if f.State != stateOK {
+		f.Mend = mend
+	}
+	return f
+}
+
+func checkProvider(ctx context.Context, a *app) finding {
+	p, err := a.provider()
+	if err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxCheck, fmt.Errorf("no answer for %s", maxCheck))
+	defer cancel()
+	start := time.Now()
+	found, err := a.door().Try(ctx, *p)
+	took := time.Since(start)
+	key := "no key"
+	if p.Client.APIKey != "" {
+		key = "key from " + p.Client.KeyEnv
+	}
+	where := fmt.Sprintf("%s at %s, %s", found.Name, found.URL, key)
+	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
+		return broken(e.Hint, "%s: %s", where, e.Message)
+	}
+	switch {
+	case err != nil && found.URL == "":
+		return failed(a.modelError(err))
+	case err != nil:
+		return broken("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
+	case found.URL == "" && p.Name == door.ProviderAuto:
+		return better("stockade init", "none is set: the offline model answers, which is a small planner for demonstrations")
+	case found.URL == "":
+		return good("the offline model, a small planner for demonstrations")
+	case found.Models != nil && !slices.Contains(found.Models, p.Client.Model):
+		return better("stockade config", "%s answers in %d ms, and does not list the model %q", where, took.Milliseconds(), p.Client.Model)
+	}
+	return good("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
+}
+
+// checkSecrets counts names. No value is read, and nobody is asked for a passphrase.
+func checkSecrets(ctx context.Context, a *app) finding {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxCheck, errors.New("it does not answer"))
+	defer cancel()
+	keyring, file := secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(false)
+	why := keyring.Available(ctx)
+	kept, err := keyring.Names(ctx)
+	if err != nil {
+		return broken("stockade secret list", "%v", err)
+	}
+	inFile, err := file.Names(ctx)
+	switch {
+	case errors.Is(err, secret.ErrUnavailable):
+		return good("in an encrypted file under a passphrase, which was not asked for")
+	case err != nil:
+		return failed(secretError(a, err))
+	case why != nil && len(kept) > 0:
+		return broken("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", plural(len(kept), "secret"), why)
+	case why != nil:
+		return good("%s; they go to an encrypted file: %v", noneOr(len(inFile)), why)
+	}
+	return good("%s; they go to the system's keyring", noneOr(len(kept)+len(inFile)))
+}
+
+func noneOr(secrets int) string {
+	if secrets == 0 {
+		return "none"
+	}
+	return fmt.Sprint(secrets)
+}
+
+// home is a text in which a path at its beginning stands as a person writes it.
+func (a *app) home(text string) string {
+	if rest, ok := strings.CutPrefix(text, a.s.env("HOME")+"/"); ok && rest != text[1:] {
+		return "~/" + rest
+	}
+	return text
+}
+
+func checkPolicy(_ context.Context, a *app) finding {
+	var parts []string
+	for _, l := range []struct {
+		source policy.Source
+		none   string
+	}{
+		{policy.SourceAdmin, "no administrator's"}, {policy.SourceUser, "none of yours"}, {policy.SourceProject, "none of the workspace"},
+	} {
+		i := slices.IndexFunc(a.Layers, func(layer policy.Layer) bool { return layer.Source == l.source })
+		if i < 0 {
+			parts = append(parts, l.none)
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.home(a.Layers[i].Path), plural(len(a.Layers[i].Describe()), "rule")))
+	}
+	words := strings.Join(parts, ", ")
+	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
+		return better("stockade policy show", "%s; %s", words, unbound)
+	}
+	answers, err := a.Dirs.Answers()
+	if err != nil {
+		return failed(err)
+	}
+	if len(answers) > 0 {
+		words += fmt.Sprintf("; %s kept (stockade policy show)", plural(len(answers), "answer"))
+	}
+	return good("%s", words)
+}
+
+// checkLog reads what there is. A long log is not read to its end here.
+func checkLog(ctx context.Context, a *app) finding {
+	path := a.Dirs.Sessions()
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if len(a.Ceiling.AuditExports) > 0 {
+			if _, err := a.door().Store(ctx); err != nil {
+				return failed(err)
+			}
+		}
+		return good("nothing is recorded yet; it will be in %s", a.home(path))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if _, err := a.door().Store(ctx); err != nil {
+		return failed(err)
+	}
+	at, cancel := context.WithTimeout(ctx, maxCheck)
+	defer cancel()
+	v, err := sqlite.Verify(at, path, "")
+	what := fmt.Sprintf("%s, %s", a.home(path), humanBytes(info.Size()))
+	broke, chain := errors.AsType[*session.ChainError](err)
+	switch {
+	case at.Err() != nil:
+		return good("%s, can be opened; `stockade audit verify` reads all of it", what)
+	case chain:
+		return broken("stockade audit verify", "%s: the chain is broken: %v", what, broke)
+	case len(v.Problems) > 0:
+		return broken("stockade audit verify", "%s: it is damaged or was tampered with: %s", what, v.Problems[0])
+	case err != nil:
+		return failed(err)
+	}
+	return good("chain intact, %s; %s", plural(int(v.Events), "event"), what)
+}
+
+// maxEntries is how much of the cache is counted.
+const maxEntries = 1000
+
+func checkCache(_ context.Context, a *app) finding {
+	dir := a.Dirs.Compiled()
+	builtin, err := registry.Builtin()
+	if err != nil {
+		return failed(err)
+	}
+	seen := map[*tool.Module]bool{}
+	var slow []string
+	for _, e := range builtin.Entries() {
+		if !seen[e.Module] && !a.door().Sandbox().Ready(e.Module) {
+			slow = append(slow, e.Module.Name)
+		}
+		seen[e.Module] = true
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return broken(asFlag("rm -r", dir), "%v", err)
+	}
+	var size int64
+	for _, e := range entries[:min(len(entries), maxEntries)] {
+		files, err := os.ReadDir(filepath.Join(dir, e.Name()))
+		if err != nil {
+			continue // it is being removed
+		}
+		for _, f := range files[:min(len(files), maxEntries)] {
+			if info, err := f.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+	}
+	words := fmt.Sprintf("%s in %s, %s", plural(len(entries), "compiled module"), a.home(dir), humanBytes(size))
+	if len(slow) > 0 {
+		return better("", "%s; to be compiled when first called: %s", words, strings.Join(slow, ", "))
+	}
+	return good("%s; the built-in tools are ready", words)
+}
+
+func checkTools(ctx context.Context, a *app) finding {
+	h, err := newToolset(ctx, a)
+	if err != nil {
+		return failed(err)
+	}
+	counts := map[tool.Origin]int{}
+	var denied []string
+	for _, e := range h.on() {
+		if h.denied[e.Name] != "" {
+			denied = append(denied, e.Name)
+		}
+		counts[e.Module.Origin]++
+	}
+	for _, e := range h.Entries() {
+		if h.ceiling.SwitchedOff(e.Capabilities) {
+			denied = append(denied, e.Name)
+		}
+	}
+	words := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
+	if denied != nil {
+		words += ", switched off or denied: " + strings.Join(denied, ", ")
+	}
+	var off, mend []string
+	for _, m := range h.added {
+		if why := m.Off(); why != "" && why != store.OffByPerson {
+			off = append(off, fmt.Sprintf("%s (%s)", m.Record.Name, why))
+			mend = append(mend, asFlag("stockade tool info", m.Record.Name))
+		}
+	}
+	if off != nil {
+		return better(strings.Join(mend, "\n"), "%s, switched off: %s", words, strings.Join(off, ", "))
+	}
+	return good("%s", words)
+}
+
+func checkTerminal(_ context.Context, a *app) finding {
+	if !a.s.interactive() {
+		return good("none here: nobody can be asked, see `stockade help output`")
+	}
+	words := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
+	if columns, rows, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
+		words = fmt.Sprintf("%d×%d, %s", columns, rows, words)
+	}
+	if a.s.colors() {
+		words += ", colours"
+	} else {
+		words += ", no colours"
+	}
+	locale := cmp.Or(a.s.env("LC_ALL"), a.s.env("LC_CTYPE"), a.s.env("LANG"))
+	if l := strings.ToLower(strings.ReplaceAll(locale, "-", "")); !strings.Contains(l, "utf8") {
+		return better("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", words, locale)
+	}
+	return good("%s, UTF-8", words)
+}

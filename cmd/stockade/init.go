@@ -1,0 +1,386 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/settings"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// When a person is asked.
+const (
+	askChanges  = "changes"  // when something is to be changed
+	askCommands = "commands" // and before each command
+	askCalls    = "calls"    // before every call
+)
+
+// initOptions are the answers to the questions of init.
+type initOptions struct {
+	provider, baseURL, model, ask string
+	here                          bool // in the file of the workspace, and not in the user's
+	yes                           bool
+}
+
+func newInitCmd(a *app) *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use: "init", Short: "Ask three questions, and write an agent.toml",
+		Long: `Ask where the model is, when you want to be asked, and for which projects that
+holds. Then write it into your own agent.toml, or into that of the workspace. A
+file that is there is changed after you have seen the difference. Keys are never
+in a file: the key of a provider is in a variable of the environment.
+
+With one of the first four flags nothing is asked but whether to change a file.`,
+		Example: "  stockade init\n  stockade init --base-url http://localhost:11434/v1 --model qwen3\n  stockade init --ask calls --here",
+		Args:    cobra.NoArgs, Annotations: trustLeave.annotation(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), a, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.provider, "provider", "", "auto, openai or offline")
+	f.StringVar(&o.baseURL, "base-url", "", "where a server with OpenAI's interface is")
+	f.StringVar(&o.model, "model", "", "name of the model")
+	f.StringVar(&o.ask, "ask", "", "when you are asked: changes, commands (before each, too) or calls (before every call)")
+	f.BoolVar(&o.here, "here", false, "write ./agent.toml, for this workspace only")
+	f.BoolVar(&o.yes, "yes", false, "change a file that is there without a question")
+	return cmd
+}
+
+// initKey is a key of agent.toml with a value as it is written there.
+type initKey struct{ name, value string }
+
+// keys are what the options set, in the order of agent.toml.
+func (o initOptions) keys() (out []initKey) {
+	set := func(name, value string) { out = append(out, initKey{name, value}) }
+	if o.ask != "" {
+		set("require_confirmation", strconv.FormatBool(o.ask == askCalls))
+	}
+	for _, k := range []initKey{{"model.provider", o.provider}, {"model.name", o.model}, {"model.base_url", o.baseURL}} {
+		if k.value != "" {
+			set(k.name, strconv.Quote(k.value))
+		}
+	}
+	switch {
+	case o.ask == "" || o.here: // a project's file never has a say
+	case o.ask == askCommands:
+		set("bash.ask", `"always"`)
+	default:
+		set("bash.ask", `"changes"`)
+	}
+	return out
+}
+
+// check looks for mistakes before anything is asked.
+func (o initOptions) check() error {
+	switch {
+	case o.ask != "" && o.ask != askChanges && o.ask != askCommands && o.ask != askCalls:
+		return usageError("", "--ask is changes, commands or calls, not %q", o.ask)
+	case o.ask == askCommands && o.here:
+		return usageError("without --here it goes into your own file", "when commands ask is never for a project to say")
+	}
+	c := config.Default()
+	for _, k := range []struct{ flag, key, value string }{{"--provider", "model.provider", o.provider}, {"--base-url", "model.base_url", o.baseURL}, {"--model", "model.name", o.model}} {
+		if k.value == "" {
+			continue
+		}
+		if looksLikeKey(k.value) {
+			return usageError("put it into a variable: export OPENAI_API_KEY=...", "%s: that looks like a key, and keys are never in a file", k.flag)
+		}
+		if err := c.Set(k.key, k.value, k.flag); err != nil {
+			return usageError("", "%s: %v", k.flag, err)
+		}
+	}
+	return nil
+}
+
+// looksLikeKey recognizes what people paste into the wrong line.
+func looksLikeKey(text string) bool {
+	return len(text) > 20 && (strings.HasPrefix(text, "sk-") || strings.HasPrefix(text, "gsk_") || strings.HasPrefix(text, "AIza") || strings.HasPrefix(text, "xai-"))
+}
+
+func runInit(ctx context.Context, a *app, o initOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	in, out, done, tty := a.terminal()
+	if tty {
+		defer done()
+	}
+	if o.provider == "" && o.baseURL == "" && o.model == "" && o.ask == "" {
+		if !tty {
+			return &exitErr{code: exitUnasked, message: "there is no terminal to ask on",
+				hint: "say it with flags: stockade init --base-url URL --model NAME --ask changes"}
+		}
+		if err := o.fill(ctx, a, in, out); err != nil {
+			return err
+		}
+	}
+	path := a.Dirs.AgentTOML()
+	if o.here {
+		path = settings.ProjectFile(a.Work)
+	}
+	old, err := os.ReadFile(path) // the settings were read from it a moment ago
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	was := err == nil
+	text := edited(old, o.keys())
+	if err := holds(path, text, o); err != nil {
+		return &exitErr{code: exitError, message: fmt.Sprintf("%s is written in a way that init cannot change: %v", path, err),
+			hint: "set in it by hand: " + strings.Join(lines(o.keys()), "; ")}
+	}
+	if bytes.Equal(old, text) {
+		a.s.note("%s says so already", path)
+		return nil
+	}
+	if was && !o.yes {
+		change := changeOf(path, old, text)
+		if !tty {
+			fmt.Fprint(a.s.err, change)
+			return &exitErr{code: exitUnasked, message: path + " is there already, and is not changed: there is no terminal to ask on", hint: "--yes changes it without a question"}
+		}
+		fmt.Fprint(out, change)
+		i, err := a.choose(ctx, in, out, "Change it?", answer{"y", "yes"}, answer{"n", "no"})
+		if err != nil {
+			return err
+		}
+		if i != 0 {
+			return &exitErr{code: exitDenied, message: path + " is not changed"}
+		}
+	}
+	if err := a.Dirs.WriteAgentTOML(path, text); err != nil {
+		return err
+	}
+	a.initNotes(path, o)
+	return nil
+}
+
+// initNotes says what was written, and what is still to be done.
+func (a *app) initNotes(path string, o initOptions) {
+	fmt.Fprintf(a.s.out, "wrote %s\n", terminal.Line(path))
+	if a.flags.quiet {
+		return
+	}
+	if o.here && (o.provider != "" || o.baseURL != "") {
+		a.s.hint("which server is asked counts from this file when you trust it: stockade config trust")
+	}
+	variable := a.Config.Model.APIKeyEnv
+	if o.provider == door.ProviderOpenAI && a.s.env(variable) == "" {
+		needs := "export " + variable + "=..."
+		if o.baseURL != "" {
+			needs += ", if the server wants a key"
+		}
+		a.s.hint("the key is in no file: %s", needs)
+	}
+	a.s.hint("`stockade doctor` tries it")
+}
+
+var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"}
+
+// fill asks the three questions.
+func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writer) error {
+	// Each question can be left, which is what the end of input does.
+	question := func(what string, answers ...answer) (int, error) {
+		i, err := a.choose(ctx, in, out, what, append(answers, answer{"n", "leave"})...)
+		if err == nil && i == len(answers) {
+			err = errNothingWritten
+		}
+		return i, err
+	}
+	i, err := question("For which projects?", answer{"a", "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, answer{"t", "this one: ./agent.toml"})
+	if err != nil {
+		return err
+	}
+	o.here = i == 1
+	if i, err = question("Where is the model?", answer{"o", "at OpenAI"}, answer{"s", "at another server, by its URL"}, answer{"d", "nowhere: the offline model, a demonstration"}); err != nil {
+		return err
+	}
+	o.provider = door.ProviderOpenAI
+	if i == 2 {
+		o.provider = door.ProviderOffline
+	}
+	if i == 1 {
+		if o.baseURL, err = typedLine(ctx, in, out, "URL, such as http://localhost:11434/v1: "); err != nil {
+			return err
+		}
+	}
+	if i < 2 {
+		if o.model, err = typedLine(ctx, in, out, "name of the model: "); err != nil {
+			return err
+		}
+	}
+	asks := []answer{{"c", "when something changes"}, {"b", "and before each command"}, {"e", "before every call"}}
+	if o.here {
+		asks = []answer{asks[0], asks[2]} // the other is never for a project to say
+	}
+	if i, err = question("When are you asked?", asks...); err != nil {
+		return err
+	}
+	o.ask = map[string]string{"c": askChanges, "b": askCommands, "e": askCalls}[asks[i].letter]
+	return o.check()
+}
+
+// choose asks a question of its own, and returns which answer was given.
+func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, what string, answers ...answer) (int, error) {
+	more := func() { fmt.Fprintln(out, "  `stockade help config` says more.") }
+	letter, err := asking{in, out, columnsOf(in), a.s.colors()}.ask(ctx, what, answers, more)
+	for i, x := range answers {
+		if x.letter == letter {
+			return i, err
+		}
+	}
+	return 0, err
+}
+
+// typedLine asks for a text.
+func typedLine(ctx context.Context, in *os.File, out io.Writer, what string) (string, error) {
+	terminal.FlushInput(in)
+	for {
+		fmt.Fprint(out, "  "+what)
+		line, err := readShown(ctx, in)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errNothingWritten
+			}
+			return "", err
+		}
+		if line = strings.TrimSpace(line); line != "" {
+			return line, nil
+		}
+	}
+}
+
+func lines(of []initKey) (out []string) {
+	for _, k := range of {
+		out = append(out, k.name+" = "+k.value)
+	}
+	return out
+}
+
+// table is the head of a table of TOML, as agent.toml has them.
+var table = regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`)
+
+// edited is a file in which the keys are set: in their lines, where it has them, also
+// commented out, or else at the end of their table. What else it says stays.
+func edited(old []byte, set []initKey) []byte {
+	var rows []string
+	if len(old) == 0 {
+		rows = []string{"# Written by `stockade init`. `stockade config --defaults` prints every key.", ""}
+	} else {
+		rows = strings.Split(strings.TrimSuffix(string(old), "\n"), "\n")
+	}
+	for _, k := range set {
+		rows = setKey(rows, k)
+	}
+	return []byte(strings.Join(rows, "\n") + "\n")
+}
+
+// setKey sets one key in the lines of a file.
+func setKey(rows []string, k initKey) []string {
+	head, last := "", k.name
+	if i := strings.LastIndexByte(k.name, '.'); i >= 0 {
+		head, last = k.name[:i], k.name[i+1:]
+	}
+	at, end, commented := "", -1, -1 // where a line of the table ends, and one that is commented out
+	dotted := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(k.name) + `\s*=`)
+	plain := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(last) + `\s*=`)
+	sample := regexp.MustCompile(`^#` + regexp.QuoteMeta(last) + `\s*=`)
+	for i, row := range rows {
+		if m := table.FindStringSubmatch(row); m != nil {
+			at = m[1]
+		}
+		switch {
+		case at == "" && dotted.MatchString(row):
+			rows[i] = k.name + " = " + k.value
+			return rows
+		case at == head && plain.MatchString(row):
+			rows[i] = last + " = " + k.value
+			return rows
+		case at == head && sample.MatchString(row):
+			commented = i
+		}
+		if at == head && strings.TrimSpace(row) != "" {
+			end = i
+		}
+	}
+	line := last + " = " + k.value
+	if commented >= 0 {
+		rows[commented] = line
+		return rows
+	}
+	if end >= 0 && head != "" {
+		return insert(rows, end+1, line)
+	}
+	// Before the first table, with its whole name.
+	first := len(rows)
+	for i, row := range rows {
+		if table.MatchString(row) {
+			for first = i; first > 0 && (strings.HasPrefix(rows[first-1], "#") || rows[first-1] == ""); first-- { // what is said of it
+			}
+			break
+		}
+	}
+	return insert(rows, first, k.name+" = "+k.value)
+}
+
+func insert(rows []string, at int, row string) []string {
+	return append(rows[:at:at], append([]string{row}, rows[at:]...)...)
+}
+
+// holds reports whether a file sets what it is to set.
+func holds(path string, text []byte, o initOptions) error {
+	layer := config.User
+	if o.here {
+		layer = config.Project
+	}
+	f, err := config.Parse(path, layer, text)
+	if err != nil {
+		return err
+	}
+	none := func(string) string { return "" }
+	user, project := f, (*config.File)(nil)
+	if o.here {
+		f.Trusted, user, project = true, nil, f
+	}
+	c, _, err := config.Merge(user, project, none)
+	if err != nil {
+		return err
+	}
+	for _, k := range o.keys() {
+		want := config.Default()
+		value := k.value
+		if s, err := strconv.Unquote(k.value); err == nil {
+			value = s
+		}
+		if err := want.Set(k.name, value, ""); err != nil {
+			return err
+		}
+		if c.Value(k.name) != want.Value(k.name) {
+			return fmt.Errorf("%s would still be %s", k.name, c.Value(k.name))
+		}
+	}
+	return nil
+}
+
+// changeOf shows what a file would become.
+func changeOf(path string, old, text []byte) string {
+	version := func(data []byte) *tool.Version {
+		return &tool.Version{Size: int64(len(data)), Mode: 0o600, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	}
+	shown, _ := diff.Unified(context.Background(), []tool.Change{{Path: path, Kind: tool.Modified, Before: version(old), After: version(text)}}, "")
+	return strings.Join(terminal.Fold(strings.TrimRight(shown, "\n"), "  | ", "  | ", 0), "\n") + "\n"
+}

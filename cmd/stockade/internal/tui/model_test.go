@@ -1,0 +1,204 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// desk is a model with somebody at it. Time passes only when it is told to.
+type desk struct {
+	m       *model
+	time    time.Time
+	above   []string // what has scrolled
+	stopped int
+	asked   *question
+}
+
+func newDesk(width, height int) *desk {
+	d := &desk{time: time.Unix(1e9, 0)}
+	d.m = newModel(Options{
+		Editor: editor.New(editor.Options{}), Transcript: transcript.New(transcript.Options{Live: true, Columns: func() int { return width }}),
+		Stop: func() { d.stopped++ }, Leaving: "come back",
+	})
+	d.m.now = func() time.Time { return d.time }
+	d.m.scroll = func(rows ...any) tea.Cmd {
+		d.above = append(d.above, strings.Split(fmt.Sprint(rows...), "\n")...)
+		return nil
+	}
+	d.m.Init()
+	d.tell(tea.WindowSizeMsg{Width: width, Height: height})
+	return d
+}
+
+// tell has the model take messages, and brings to the screen what they print.
+func (d *desk) tell(msgs ...tea.Msg) {
+	for _, msg := range msgs {
+		d.m.Update(msg)
+		for d.m.flushing {
+			d.m.View()
+			d.m.Update(flushed{})
+		}
+	}
+}
+
+// sees is all that is on the screen, above and below.
+func (d *desk) sees() string {
+	return ansi.Strip(strings.Join(append(d.above, d.m.View().Content), "\n"))
+}
+
+var named = map[string]tea.KeyPressMsg{
+	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
+}
+
+// does is what the person does: a key by its name, text that is typed, or "wait".
+func (d *desk) does(steps ...string) {
+	for _, step := range steps {
+		switch key, isKey := named[step]; {
+		case isKey:
+			d.tell(key)
+		case step == "wait":
+			d.time = d.time.Add(guard)
+		case step == "ask":
+			d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}, {Letter: 'n', Words: "no"}},
+				func(prompt.View) []string { return []string{"  one row"} }, func(prompt.View) []string { return []string{"  more"} })}
+			d.tell(happened{d.asked})
+		case step == "done":
+			d.tell(happened{done{}})
+		default:
+			for _, r := range step {
+				d.tell(tea.KeyPressMsg{Code: r, Text: string(r)})
+			}
+		}
+	}
+}
+
+func TestKeysAnswerWhatWasSeen(t *testing.T) {
+	for name, tt := range map[string]struct {
+		does   []string
+		answer string // letter; empty: none
+		typed  string // is in the editor afterwards
+	}{
+		"a letter":           {[]string{"ask", "wait", "y"}, "y", ""},
+		"a digit":            {[]string{"ask", "wait", "2"}, "n", ""},
+		"Enter alone":        {[]string{"ask", "wait", "enter"}, "", ""},
+		"a key that is none": {[]string{"ask", "wait", "x"}, "", ""},
+		"a key before the question can have been seen":     {[]string{"ask", "y"}, "", "y"},
+		"a word that was begun before":                     {[]string{"tr", "ask", "wait", "y"}, "", "try"},
+		"a word that is begun as it comes":                 {[]string{"ask", "tr", "wait", "y"}, "", "try"},
+		"what was typed is sent first":                     {[]string{"go on", "ask", "wait", "enter", "wait", "y"}, "y", ""},
+		"a key at once after what was typed is sent":       {[]string{"go on", "ask", "wait", "enter", "y"}, "", "y"},
+		"what was typed is set aside, and is there again":  {[]string{"go on", "ask", "wait", "esc", "wait", "n"}, "n", "go on"},
+		"a key at once after what was typed is set aside":  {[]string{"go on", "ask", "esc", "y"}, "", "y"},
+		"more is shown, and the question stays":            {[]string{"ask", "wait", "?"}, "", ""},
+		"an answer after more was shown":                   {[]string{"ask", "wait", "?", "y"}, "y", ""},
+		"a stop is no answer, and what was typed is there": {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(80, 24)
+			d.does("begin", "enter")
+			d.does(tt.does...)
+			answer := ""
+			select {
+			case c := <-d.asked.answer:
+				answer = string(c.Letter)
+			default:
+			}
+			if typed := d.m.o.Editor.Value(); answer != tt.answer || typed != tt.typed {
+				t.Errorf("the answer is %q, and %q stands in the editor", answer, typed)
+			}
+			if shown := strings.Contains(d.sees(), "Keep it?"); shown != (tt.answer == "") {
+				t.Errorf("the question is shown: %v", shown)
+			}
+		})
+	}
+}
+
+func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
+	d := newDesk(80, 24)
+	d.does("first", "enter", "second", "enter", "third", "enter")
+	if got := <-d.m.typed; got != "first" {
+		t.Errorf("carried out is %q", got)
+	}
+	if !strings.Contains(d.sees(), "> first") || !strings.Contains(d.sees(), "queued: second") || strings.Contains(d.sees(), "> second") {
+		t.Errorf("it shows\n%s", d.sees())
+	}
+	d.does("done")
+	if got := <-d.m.typed; got != "second" {
+		t.Errorf("carried out is %q", got)
+	}
+	d.does("a draft", "ctrl+c")
+	if got := d.m.o.Editor.Value(); d.stopped != 1 || got != "third\na draft" {
+		t.Errorf("stopped %d times, %q stands in the editor", d.stopped, got)
+	}
+	d.does("done", "ctrl+c")
+	if !d.m.o.Editor.Empty() || d.m.leaving {
+		t.Error("Ctrl-C does not clear what is typed")
+	}
+	d.does("ctrl+c")
+	if !strings.Contains(d.sees(), "Ctrl-C again leaves. come back") || d.m.leaving {
+		t.Errorf("it shows\n%s", d.sees())
+	}
+	d.does("x", "ctrl+c", "ctrl+c") // another key between
+	if d.m.leaving {
+		t.Error("it leaves after something else was typed")
+	}
+	d.does("ctrl+c")
+	if !d.m.leaving || !strings.HasSuffix(strings.TrimSpace(d.sees()), "come back") {
+		t.Errorf("it stays, and shows\n%s", d.sees())
+	}
+}
+
+// What is drawn below is never as high as the terminal, and what scrolls away comes
+// whole and in its order, or the renderer would leave rows standing.
+func TestNothingIsLargerThanTheTerminal(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {200, 50}, {20, 5}, {10, 3}, {4, 2}} {
+		d := newDesk(size[0], size[1])
+		var want []string
+		check := func() {
+			t.Helper()
+			rows := strings.Split(d.m.View().Content, "\n")
+			if len(rows) > max(size[1]-1, 1) {
+				t.Errorf("%v: %d rows are drawn", size, len(rows))
+			}
+			for _, row := range rows {
+				if ansi.StringWidth(row) > size[0] {
+					t.Errorf("%v: a row is %d wide: %q", size, ansi.StringWidth(row), row)
+				}
+			}
+		}
+		d.does("begin", "enter")
+		check()
+		for i := range 50 {
+			d.tell(happened{session.Event{Header: session.Header{Type: session.TypeDelta}, Body: fmt.Appendf(nil, `{"text":"word %d 世界 **bold** "}`, i)}})
+			check()
+		}
+		d.does("queued", "enter", "more", "enter", "ask", "wait", "?", "draft")
+		check()
+		for i := range 200 {
+			want = append(want, fmt.Sprint(i))
+		}
+		before := len(d.above)
+		d.tell(happened{text(strings.Join(want, "\n"))})
+		check()
+		all := strings.Join(d.above[before:], "")
+		for _, row := range d.above {
+			if !utf8.ValidString(row) || ansi.StringWidth(row) > size[0] {
+				t.Errorf("%v: the row %q", size, row)
+			}
+		}
+		if !strings.HasSuffix(strings.ReplaceAll(all, " ", ""), strings.Join(want, "")) {
+			t.Errorf("%v: rows are missing or in another order: %s", size, all)
+		}
+	}
+}

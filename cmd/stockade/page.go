@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/pager"
+)
+
+// paged are the commands whose output may be longer than the screen, beside the
+// topics of the help.
+var paged = []string{
+	"stockade config", "stockade config trusted", "stockade policy explain", "stockade policy show", "stockade policy simulate", "stockade secret list",
+	"stockade session list", "stockade session show", "stockade tool info", "stockade tool list", "stockade tool trust list",
+}
+
+// pageOutput has the output of commands that may be long shown in a pager, if it is
+// longer than the screen.
+func (a *app) pageOutput(root *cobra.Command) {
+	for _, cmd := range commands(root) {
+		run := cmd.RunE
+		if run == nil || !slices.Contains(paged, cmd.CommandPath()) && cmd.Parent().CommandPath() != "stockade help" {
+			continue
+		}
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			end := a.page(cmd)
+			err := run(cmd, args)
+			return errors.Join(err, end())
+		}
+	}
+}
+
+// page pages what is written to standard output until the returned function is
+// called, which returns when the person has seen enough. Nothing is paged where
+// stdout is no terminal, and with --plain.
+func (a *app) page(cmd *cobra.Command) (end func() error) {
+	less, ok := pager.Find(os.LookupEnv)
+	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
+	if plain := cmd.Flag("plain"); !ok || err != nil || rows < 1 || !a.s.outTTY || plain != nil && plain.Value.String() == "true" {
+		return func() error { return nil }
+	}
+	screen := a.stdout.w
+	p := &pager.Pager{Less: less, Screen: os.Stdout, Rows: rows, Columns: columns, Lookup: os.LookupEnv}
+	a.stdout.w = p
+	return func() error {
+		err := a.s.flushOut()
+		a.stdout.w = screen
+		return errors.Join(err, p.Close())
+	}
+}

@@ -1,0 +1,137 @@
+package instructions
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+// Of a draft.
+const (
+	maxListed  = 20   // commands of one kind, and directories
+	maxLooksAt = 1000 // entries of the directory
+)
+
+// plainName is what a draft names of a project: nothing that has to be quoted, for
+// a shell or for Markdown.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`)
+
+// target is a rule of a makefile.
+var target = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`)
+
+// builds are files that say in which language a project is, and how it is built.
+var builds = []struct {
+	file, language string
+	commands       func(text string) []string
+}{
+	{"Makefile", "", makeTargets},
+	{"go.mod", "Go", always("go build ./...", "go vet ./...", "go test ./...")},
+	{"Cargo.toml", "Rust", always("cargo build", "cargo test")},
+	{"package.json", "JavaScript or TypeScript", npmScripts},
+	{"pyproject.toml", "Python", nil},
+	{"requirements.txt", "Python", nil},
+	{"pom.xml", "Java", always("mvn test")},
+	{"build.gradle", "Java or Kotlin", always("./gradlew build")},
+	{"CMakeLists.txt", "C or C++", always("cmake -B build", "cmake --build build")},
+}
+
+func always(commands ...string) func(string) []string {
+	return func(string) []string { return commands }
+}
+
+func makeTargets(text string) (out []string) {
+	for _, m := range target.FindAllStringSubmatch(text, -1) {
+		if command := "make " + m[1]; plainName.MatchString(m[1]) && !slices.Contains(out, command) {
+			out = append(out, command)
+		}
+	}
+	return out
+}
+
+func npmScripts(text string) []string {
+	var p struct {
+		Scripts map[string]json.RawMessage `json:"scripts"`
+	}
+	if json.Unmarshal([]byte(text), &p) != nil {
+		return nil
+	}
+	var out []string
+	for name := range p.Scripts {
+		if plainName.MatchString(name) {
+			out = append(out, "npm run "+name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Draft is a first AGENTS.md for the project in a directory: what can be seen
+// without a model, and room for what only people know.
+func Draft(dir string) (string, error) {
+	root, _, err := beneath.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	var languages, commands []string
+	for _, b := range builds {
+		f, err := read(root, b.file, MaxBytes)
+		if err != nil {
+			continue // it is not there, or no file that we would read
+		}
+		if b.language != "" && !slices.Contains(languages, b.language) {
+			languages = append(languages, b.language)
+		}
+		if b.commands != nil {
+			found := b.commands(f.Text)
+			commands = append(commands, found[:min(len(found), maxListed)]...)
+		}
+	}
+	places, err := directories(root)
+	if err != nil {
+		return "", err
+	}
+
+	var s strings.Builder
+	title := filepath.Base(dir)
+	if !plainName.MatchString(title) {
+		title = "This project"
+	}
+	fmt.Fprintf(&s, "# %s\n\nWhat an agent has to know to work here. Replace what stands in parentheses.\n\n(What the project is for, in two sentences.)\n", title)
+	if languages != nil {
+		fmt.Fprintf(&s, "\nIt is written in %s.\n", strings.Join(languages, " and "))
+	}
+	section := func(head string, items []string, or string) {
+		fmt.Fprintf(&s, "\n## %s\n\n", head)
+		for _, item := range items {
+			fmt.Fprintf(&s, "- `%s`\n", item)
+		}
+		s.WriteString(or + "\n")
+	}
+	section("Commands", commands, "- (Which of them have to pass before a change is done.)")
+	section("Where things are", places, "- (What each of them is for.)")
+	section("Rules", nil, "- (Style, what must not be changed, what is easily done wrong.)")
+	return s.String(), nil
+}
+
+// directories are those of the project, without the hidden ones.
+func directories(root beneath.Root) (out []string, err error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(maxLooksAt) // what can be read is enough
+	for _, e := range entries {
+		if e.IsDir() && plainName.MatchString(e.Name()) && e.Name() != "node_modules" {
+			out = append(out, e.Name()+"/")
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), maxListed)], nil
+}

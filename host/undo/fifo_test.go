@@ -1,0 +1,11 @@
+//go:build unix
+
+package undo_test
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func mkfifo(t testing.TB, name string) { must(t, unix.Mkfifo(name, 0o600)) }
