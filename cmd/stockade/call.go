@@ -232,18 +232,18 @@ func (a *app) notes(text string) {
 	}
 }
 
-// shownLines is how much is shown of what a tool has written that has failed.
-const shownLines = 12
+// mostLines is how much is shown of what a tool has written that has failed.
+const mostLines = 12
 
 // lastLines is the end of a long text: a crash of a guest can print a stack of
 // hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
-	if a.flags.verbose || len(lines) <= shownLines {
+	if a.flags.verbose || len(lines) <= mostLines {
 		return text
 	}
-	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-shownLines,
-		strings.Join(lines[len(lines)-shownLines:], "\n"))
+	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-mostLines,
+		strings.Join(lines[len(lines)-mostLines:], "\n"))
 }
 
 // resultError maps a failed result to the way the program ends.

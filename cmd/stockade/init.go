@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/diff"
@@ -154,7 +156,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			return &exitErr{code: exitUnasked, message: path + " is there already, and is not changed: there is no terminal to ask on", hint: "--yes changes it without a question"}
 		}
 		fmt.Fprint(out, change)
-		i, err := a.choose(ctx, in, out, "Change it?", answer{"y", "yes"}, answer{"n", "no"})
+		i, err := a.choose(ctx, in, out, "Change it?", prompt.Choice{Letter: 'y', Words: "yes"}, prompt.Choice{Letter: 'n', Words: "no"})
 		if err != nil {
 			return err
 		}
@@ -194,19 +196,19 @@ var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"
 // fill asks the three questions.
 func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writer) error {
 	// Each question can be left, which is what the end of input does.
-	question := func(what string, answers ...answer) (int, error) {
-		i, err := a.choose(ctx, in, out, what, append(answers, answer{"n", "leave"})...)
+	question := func(what string, answers ...prompt.Choice) (int, error) {
+		i, err := a.choose(ctx, in, out, what, append(answers, prompt.Choice{Letter: 'n', Words: "leave"})...)
 		if err == nil && i == len(answers) {
 			err = errNothingWritten
 		}
 		return i, err
 	}
-	i, err := question("For which projects?", answer{"a", "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, answer{"t", "this one: ./agent.toml"})
+	i, err := question("For which projects?", prompt.Choice{Letter: 'a', Words: "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, prompt.Choice{Letter: 't', Words: "this one: ./agent.toml"})
 	if err != nil {
 		return err
 	}
 	o.here = i == 1
-	if i, err = question("Where is the model?", answer{"o", "at OpenAI"}, answer{"s", "at another server, by its URL"}, answer{"d", "nowhere: the offline model, a demonstration"}); err != nil {
+	if i, err = question("Where is the model?", prompt.Choice{Letter: 'o', Words: "at OpenAI"}, prompt.Choice{Letter: 's', Words: "at another server, by its URL"}, prompt.Choice{Letter: 'd', Words: "nowhere: the offline model, a demonstration"}); err != nil {
 		return err
 	}
 	o.provider = door.ProviderOpenAI
@@ -223,27 +225,21 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 			return err
 		}
 	}
-	asks := []answer{{"c", "when something changes"}, {"b", "and before each command"}, {"e", "before every call"}}
+	asks := []prompt.Choice{{Letter: 'c', Words: "when something changes"}, {Letter: 'b', Words: "and before each command"}, {Letter: 'e', Words: "before every call"}}
 	if o.here {
-		asks = []answer{asks[0], asks[2]} // the other is never for a project to say
+		asks = []prompt.Choice{asks[0], asks[2]} // the other is never for a project to say
 	}
 	if i, err = question("When are you asked?", asks...); err != nil {
 		return err
 	}
-	o.ask = map[string]string{"c": askChanges, "b": askCommands, "e": askCalls}[asks[i].letter]
+	o.ask = map[string]string{"c": askChanges, "b": askCommands, "e": askCalls}[string(asks[i].Letter)]
 	return o.check()
 }
 
 // choose asks a question of its own, and returns which answer was given.
-func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, what string, answers ...answer) (int, error) {
-	more := func() { fmt.Fprintln(out, "  `stockade help config` says more.") }
-	letter, err := asking{in, out, columnsOf(in), a.s.colors()}.ask(ctx, what, answers, more)
-	for i, x := range answers {
-		if x.letter == letter {
-			return i, err
-		}
-	}
-	return 0, err
+func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, what string, answers ...prompt.Choice) (int, error) {
+	letter, err := a.put(ctx, in, out, prompt.New(what, answers, func() string { return "" }, func() string { return "  `stockade help config` says more." }))
+	return slices.IndexFunc(answers, func(c prompt.Choice) bool { return c.Letter == letter }), err
 }
 
 // typedLine asks for a text.
@@ -271,8 +267,8 @@ func lines(of []initKey) (out []string) {
 	return out
 }
 
-// table is the head of a table of TOML, as agent.toml has them.
-var table = regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`)
+// tableHead is the head of a table of TOML, as agent.toml has them.
+var tableHead = regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`)
 
 // edited is a file in which the keys are set: in their lines, where it has them, also
 // commented out, or else at the end of their table. What else it says stays.
@@ -300,7 +296,7 @@ func setKey(rows []string, k initKey) []string {
 	plain := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(last) + `\s*=`)
 	sample := regexp.MustCompile(`^#` + regexp.QuoteMeta(last) + `\s*=`)
 	for i, row := range rows {
-		if m := table.FindStringSubmatch(row); m != nil {
+		if m := tableHead.FindStringSubmatch(row); m != nil {
 			at = m[1]
 		}
 		switch {
@@ -328,7 +324,7 @@ func setKey(rows []string, k initKey) []string {
 	// Before the first table, with its whole name.
 	first := len(rows)
 	for i, row := range rows {
-		if table.MatchString(row) {
+		if tableHead.MatchString(row) {
 			for first = i; first > 0 && (strings.HasPrefix(rows[first-1], "#") || rows[first-1] == ""); first-- { // what is said of it
 			}
 			break

@@ -31,12 +31,14 @@ func change(was, is string) policy.Change {
 
 // fields are the places of a question in which text of others can stand.
 var fields = map[string]func(q *Question, text string){
-	"reason":            func(q *Question, text string) { q.Reason = text },
-	"why it waits":      func(q *Question, text string) { q.First = text },
-	"module":            func(q *Question, text string) { q.Of = text },
-	"output":            func(q *Question, text string) { q.Output = text },
-	"result alone":      func(q *Question, text string) { q.Changes, q.Output = "nothing", text },
-	"several files":     func(q *Question, text string) { q.Changes = "modified a\nmodified b\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-" + text + "\n+x\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+" + text },
+	"reason":       func(q *Question, text string) { q.Reason = text },
+	"why it waits": func(q *Question, text string) { q.First = text },
+	"module":       func(q *Question, text string) { q.Of = text },
+	"output":       func(q *Question, text string) { q.Output = text },
+	"result alone": func(q *Question, text string) { q.Changes, q.Output = "nothing", text },
+	"several files": func(q *Question, text string) {
+		q.Changes = "modified a\nmodified b\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-" + text + "\n+x\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+" + text
+	},
 	"command":           func(q *Question, text string) { q.Command = text },
 	"directory":         func(q *Question, text string) { q.Dir = text },
 	"description":       func(q *Question, text string) { q.Says = text },

@@ -71,7 +71,7 @@ func (d *desk) does(steps ...string) {
 			d.time = d.time.Add(guard)
 		case step == "ask":
 			d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}, {Letter: 'n', Words: "no"}},
-				func(prompt.View) []string { return []string{"  one row"} }, func(prompt.View) []string { return []string{"  more"} })}
+				func() string { return "  one row" }, func() string { return "  more" })}
 			d.tell(happened{d.asked})
 		case step == "done":
 			d.tell(happened{done{}})
