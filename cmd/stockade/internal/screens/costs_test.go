@@ -154,24 +154,7 @@ func TestALongAnswer(t *testing.T) {
 	after := usedBy(t, id)
 	t.Logf("at the prompt: %v", before)
 	t.Logf("after %d bytes in %d lines, %v: %v", answer.Len(), lines, took.Round(time.Millisecond), after)
-	var seen []string
-	for _, m := range regexp.MustCompile(`(?m)^ *(\d{6}) the goats`).FindAllStringSubmatch(s.scrollback(), -1) {
-		seen = append(seen, m[1])
-	}
-	inOrder(t, seen, lines)
-}
-
-// inOrder fails unless the numbers from 0 on were seen, each once, in their order.
-func inOrder(t testing.TB, seen []string, n int) {
-	t.Helper()
-	for i, number := range seen {
-		if number != fmt.Sprintf("%06d", i) {
-			t.Fatalf("in the place of line %d is line %s", i, number)
-		}
-	}
-	if len(seen) != n {
-		t.Fatalf("%d of %d lines are in the scrollback", len(seen), n)
-	}
+	s.once(lines)
 }
 
 // anySequence is what a program sends to a terminal beside text.

@@ -48,14 +48,26 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// once fails unless the rows of numbered are in the scrollback, each once and in order.
+var goats = regexp.MustCompile(`(\d{6}) the goats`)
+
+// once fails unless each of so many numbered rows is in the scrollback once, in its
+// place.
 func (s *screen) once(n int) {
 	s.t.Helper()
-	var seen []string
-	for _, m := range regexp.MustCompile(`(\d{6}) the goats`).FindAllStringSubmatch(s.scrollback(), -1) {
-		seen = append(seen, m[1])
+	next, before := 0, ""
+	for row := range strings.Lines(s.scrollback()) {
+		if m := goats.FindStringSubmatch(row); m != nil {
+			if m[1] != fmt.Sprintf("%06d", next) {
+				s.t.Fatalf("in the place of line %d is\n%safter\n%s", next, row, before)
+			}
+			next++
+		}
+		before += row
+		before = before[max(len(before)-400, 0):]
 	}
-	inOrder(s.t, seen, n)
+	if next != n {
+		s.t.Fatalf("%d of %d lines are in the scrollback, which ends with\n%s", next, n, before)
+	}
 }
 
 // scenarios are played at each size.
