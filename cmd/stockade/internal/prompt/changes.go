@@ -171,9 +171,9 @@ func (s span) rows(width int, all bool) (rows []row) {
 			rest := strings.TrimLeft(text, "\t")
 			text = strings.Repeat("    ", len(text)-len(rest)) + rest
 		}
-		words := fmt.Sprintf("%*d %c", digits, l.number, l.sign)
+		words := fmt.Sprintf("%*d %c ", digits, l.number, l.sign)
 		if l.sign == '\\' {
-			words = strings.Repeat(" ", digits+1)
+			words = strings.Repeat(" ", digits+3)
 		}
 		rows = append(rows, rowsOf(words, text, signStyle(l.sign), width)...)
 		if more := end - i - 1; more >= repeated {

@@ -185,11 +185,8 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 			return c, true
 		}
 	}
-	if i := slices.IndexFunc(p.behind, func(c Choice) bool { return typed == string(c.Letter) }); i >= 0 {
-		if p.opened {
-			return p.behind[i], true
-		}
-		typed = string(keyDetails) // which says what it would allow
+	if i := slices.IndexFunc(p.behind, func(c Choice) bool { return typed == string(c.Letter) }); p.opened && i >= 0 {
+		return p.behind[i], true
 	}
 	switch {
 	case typed == string(keyDetails),

@@ -131,7 +131,9 @@ func TestOnePromptAtATimeInOrder(t *testing.T) {
 		if !first.done || !first.answer.Allow || first.answer.Scope != policy.ScopeOnce || second.done {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
-		p.typed <- "a" // which shows what that allows
+		p.typed <- "a"
+		contains(t, p.sees(), "That is no answer: type y or n; ? shows more.")
+		p.typed <- "?" // which shows what it allows
 		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "    | allow two\n")
 		if second.done {
 			t.Error("an answer is kept of which nobody has seen what it allows")

@@ -49,6 +49,7 @@ type model struct {
 
 	out      []string // finished rows that are not on the screen yet
 	flushing bool     // some are under way
+	under    int      // as many rows: what moves leaves them room meanwhile
 	leaving  bool     // when all of out is on the screen
 	parting  bool     // the terminal was asked for the last time
 	peak     int      // rows that the live region had of late
@@ -83,7 +84,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			cmds = append(cmds, m.happens(what))
 		}
 	case flushed:
-		m.flushing = false
+		m.flushing, m.under = false, 0
 	case uv.PrimaryDeviceAttributesEvent, parted:
 		if m.parting {
 			return m, tea.Quit
@@ -186,8 +187,8 @@ func (m *model) flush() tea.Cmd {
 		}
 		return nil
 	}
-	m.flushing = true
 	n := min(len(m.out), max(m.height-m.peak-1, 1))
+	m.flushing, m.under = true, n
 	var b strings.Builder
 	for i, row := range m.out[:n] {
 		if i > 0 {

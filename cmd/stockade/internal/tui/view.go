@@ -38,7 +38,7 @@ func (m *model) View() tea.View {
 		below = append(below, typed...)
 		below = append(below, m.noticed()...)
 	}
-	room := m.height - 1
+	room := m.height - max(m.under, 1)
 	if over := len(below) - room; over > 0 { // a question is cut by itself: this is the last resort
 		below = below[over:]
 		if cursor != nil {
