@@ -58,6 +58,8 @@ type model struct {
 	answer *markdown.Stream // that is being given; nil: none
 	blank  bool             // the row above is an empty one
 
+	drawn []int // how wide the rows are that stand above the cursor
+
 	asked  *question // that waits for its answer
 	aside  string    // what was being typed when it came
 	warned bool      // that Ctrl-C leaves
@@ -77,6 +79,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
+		m.reflow(msg.Width)
 		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
 		cmds = append(cmds, m.edit(msg))
 	case happened:
@@ -98,6 +101,18 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmds = append(cmds, m.edit(msg))
 	}
 	return m, tea.Batch(append(cmds, m.flush(), m.keepBeating())...)
+}
+
+// reflow follows a terminal that has become narrower and has broken the rows that were
+// drawn: the renderer goes up by as many as it knows of.
+func (m *model) reflow(width int) {
+	more := 0
+	for _, columns := range m.drawn {
+		more += max(columns-1, 0) / max(width, 1)
+	}
+	if m.o.Reflows && width < m.width && more > 0 {
+		fmt.Fprint(m.o.Out, ansi.CursorUp(more))
+	}
 }
 
 // happens shows one thing that has happened.

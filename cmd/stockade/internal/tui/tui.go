@@ -28,6 +28,8 @@ type Options struct {
 	In, Out *os.File // the terminal
 	Env     []string // of the program
 	Color   bool
+	// Reflows says that the terminal breaks long rows when it becomes narrower.
+	Reflows bool
 	// Editor is where prompts are typed. Nil: the terminal shows First and what comes
 	// of it, and ends.
 	Editor *editor.Editor

@@ -59,6 +59,12 @@ func (m *model) View() tea.View {
 	if now := m.now(); len(rows) >= m.peak || now.Sub(m.peakAt) > 5*pace {
 		m.peak, m.peakAt = len(rows), now
 	}
+	m.drawn = m.drawn[:0]
+	for i, row := range rows {
+		if cursor == nil || i < cursor.Y {
+			m.drawn = append(m.drawn, ansi.StringWidth(row))
+		}
+	}
 	v := tea.NewView(strings.Join(rows, "\n"))
 	v.Cursor = cursor
 	return v
