@@ -95,6 +95,15 @@ PROGRAMS ?= 10000
 test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a stage, and compare what they leave
 	$(GO) test -count 1 -v -timeout 0 -run TestRandomPrograms ./host/jail -programs $(PROGRAMS)
 
+.PHONY: test-screens
+SCENARIO ?=
+test-screens: build ## look at the program in tmux, at 80x24 and 200x50 (needs tmux, git; SCENARIO=NAME; UPDATE_SCREENS=1 writes what it compares with)
+	$(GO) test -count 1 -v -tags screens -timeout 20m ./cmd/stockade/internal/screens -scenario '$(SCENARIO)'
+
+.PHONY: picture
+picture: build ## play the session of the README's picture, and write .github/session.svg (needs tmux, git)
+	$(GO) test -count 1 -v -tags screens -run '^TestPicture$$' ./cmd/stockade/internal/screens -picture '$(CURDIR)/.github/session.svg'
+
 .PHONY: bench
 bench: guests helper ## run the benchmarks of the stages
 	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade/...
@@ -231,6 +240,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 vet: ## vet the code for all systems, with all tags, and the modules inside of this one
 	$(GO) vet ./...
 	$(GO) vet -tags bench,jco,keyring ./host/sandbox/... ./host/secret
+	$(GO) vet -tags screens ./cmd/stockade/internal/screens
 	GOOS=linux $(GO) vet -tags mutants ./host/jail/helper
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...

@@ -23,8 +23,11 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 	a := t.a
 	shown := t.transcriptOptions()
 	shown.Live, shown.Asked = true, false
+	env := a.s.env
 	o := tui.Options{
-		In: a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed, Do: do,
+		// Of the terminals in use xterm, GNU screen and the console do not.
+		Reflows: env("XTERM_VERSION") == "" && env("STY") == "" && env("TERM") != "linux",
+		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed, Do: do,
 		Transcript: transcript.New(shown),
 		Leaving:    "`stockade session resume " + t.Log.ID() + "` goes on with it.",
 		Stop: func() {

@@ -16,5 +16,7 @@
 // when the door is closed. The options are those of the packages behind it
 // (policy, sandbox, agent), where each is described.
 //
-// Nothing is read here from files of configuration or from the environment.
+// Nothing is read here from files of configuration or from the environment. A model
+// is told where it works, which tools and limits it has and which day it is, and what
+// AGENTS.md of the workspace says: that is data, and decides nothing.
 package door

@@ -49,6 +49,7 @@ type model struct {
 
 	out      []string // finished rows that are not on the screen yet
 	flushing bool     // some are under way
+	under    int      // as many rows: what moves leaves them room meanwhile
 	leaving  bool     // when all of out is on the screen
 	parting  bool     // the terminal was asked for the last time
 	peak     int      // rows that the live region had of late
@@ -56,6 +57,8 @@ type model struct {
 
 	answer *markdown.Stream // that is being given; nil: none
 	blank  bool             // the row above is an empty one
+
+	drawn []int // how wide the rows are that stand above the cursor
 
 	asked  *question // that waits for its answer
 	aside  string    // what was being typed when it came
@@ -76,6 +79,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
+		m.reflow(msg.Width)
 		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
 		cmds = append(cmds, m.edit(msg))
 	case happened:
@@ -83,7 +87,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			cmds = append(cmds, m.happens(what))
 		}
 	case flushed:
-		m.flushing = false
+		m.flushing, m.under = false, 0
 	case uv.PrimaryDeviceAttributesEvent, parted:
 		if m.parting {
 			return m, tea.Quit
@@ -97,6 +101,18 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmds = append(cmds, m.edit(msg))
 	}
 	return m, tea.Batch(append(cmds, m.flush(), m.keepBeating())...)
+}
+
+// reflow follows a terminal that has become narrower and has broken the rows that were
+// drawn: the renderer goes up by as many as it knows of.
+func (m *model) reflow(width int) {
+	more := 0
+	for _, columns := range m.drawn {
+		more += max(columns-1, 0) / max(width, 1)
+	}
+	if m.o.Reflows && width < m.width && more > 0 {
+		fmt.Fprint(m.o.Out, ansi.CursorUp(more))
+	}
 }
 
 // happens shows one thing that has happened.
@@ -186,8 +202,8 @@ func (m *model) flush() tea.Cmd {
 		}
 		return nil
 	}
-	m.flushing = true
 	n := min(len(m.out), max(m.height-m.peak-1, 1))
+	m.flushing, m.under = true, n
 	var b strings.Builder
 	for i, row := range m.out[:n] {
 		if i > 0 {

@@ -38,7 +38,7 @@ func (m *model) View() tea.View {
 		below = append(below, typed...)
 		below = append(below, m.noticed()...)
 	}
-	room := m.height - 1
+	room := m.height - max(m.under, 1)
 	if over := len(below) - room; over > 0 { // a question is cut by itself: this is the last resort
 		below = below[over:]
 		if cursor != nil {
@@ -58,6 +58,12 @@ func (m *model) View() tea.View {
 	}
 	if now := m.now(); len(rows) >= m.peak || now.Sub(m.peakAt) > 5*pace {
 		m.peak, m.peakAt = len(rows), now
+	}
+	m.drawn = m.drawn[:0]
+	for i, row := range rows {
+		if cursor == nil || i < cursor.Y {
+			m.drawn = append(m.drawn, ansi.StringWidth(row))
+		}
 	}
 	v := tea.NewView(strings.Join(rows, "\n"))
 	v.Cursor = cursor

@@ -1,0 +1,363 @@
+//go:build screens
+
+package screens
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm/offline"
+)
+
+// scenario is what a person does, and which screens are looked at.
+type scenario struct {
+	name string
+	play func(s *screen, looks func(name string))
+}
+
+// question is the row with the keys of a question.
+const question = `\[y\]1`
+
+// chats starts the chat.
+func (s *screen) chats() {
+	s.t.Helper()
+	s.says("stockade chat")
+	s.until(prompt)
+}
+
+// chooses answers a question that stands on the screen, once it has been there for a while,
+// and waits until the screen matches a pattern.
+func (s *screen) chooses(key, pattern string) {
+	s.t.Helper()
+	s.until(question)
+	s.settles()
+	s.presses(key)
+	s.until(pattern)
+}
+
+// numbered is a text in which each row is numbered.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "- %06d the goats are back\n", i)
+	}
+	return b.String()
+}
+
+var goats = regexp.MustCompile(`(\d{6}) the goats`)
+
+// once fails unless each of so many numbered rows is in the scrollback once, in its
+// place.
+func (s *screen) once(n int) {
+	s.t.Helper()
+	next, before := 0, ""
+	for row := range strings.Lines(s.scrollback()) {
+		if m := goats.FindStringSubmatch(row); m != nil {
+			if m[1] != fmt.Sprintf("%06d", next) {
+				s.t.Fatalf("in the place of line %d is\n%safter\n%s", next, row, before)
+			}
+			next++
+		}
+		before += row
+		before = before[max(len(before)-400, 0):]
+	}
+	if next != n {
+		s.t.Fatalf("%d of %d lines are in the scrollback, which ends with\n%s", next, n, before)
+	}
+}
+
+// scenarios are played at each size.
+var scenarios = []scenario{{
+	name: "turn",
+	play: func(s *screen, looks func(string)) {
+		s.answers(
+			calls("", call("file_read", `{"path":"notes.md"}`)),
+			calls("I correct it and look whether the notes pass.",
+				edit("order new rope", "order a new rope"), edit("two goats", "Two goats"), edit("the path is mud", "the path is all mud"), bash("make test")),
+			text("The notes are **corrected**.\n\n```sh\nmake test\n```\n\nTwo tasks are left."))
+		s.chats()
+		looks("first screen")
+		s.says("correct the notes, then run the tests")
+		s.until(question)
+		looks("a question about an edit")
+		s.settles()
+		s.presses("?")
+		looks("its details")
+		s.presses("y")
+		s.until(`Two goats`)
+		looks("the next question")
+		s.chooses("3", `all mud`)
+		s.chooses("s", `Two tasks are left`)
+		s.until(prompt)
+		looks("the end of the turn")
+		if text := s.reads("notes.md"); !strings.Contains(text, "order a new rope") || strings.Contains(text, "Two goats") || !strings.Contains(text, "all mud") {
+			s.t.Errorf("the notes are\n%s", text)
+		}
+		s.says("/show 2")
+		looks("a call that is shown")
+		s.says("/context")
+		looks("the context")
+		s.says("/undo")
+		s.until(`undone`)
+		looks("undone")
+		if text := s.reads("notes.md"); strings.Contains(text, "a new rope") || strings.Contains(text, "all mud") {
+			s.t.Errorf("after the undo the notes are\n%s", text)
+		}
+		s.answers(calls("", call("file_read", `{"path":"notes.md"}`)), calls("", edit("two goats", "Two goats")), text("Once more."))
+		s.says("correct them again")
+		s.until(`Once more`)
+		s.writes("notes.md", "# Ada's own words\n")
+		s.says("/undo")
+		s.until(`(?s)/undo.*^> `)
+		looks("an undo that is refused")
+		if text := s.reads("notes.md"); !strings.HasPrefix(text, "# Ada") {
+			s.t.Errorf("after the undo that is refused the notes are\n%s", text)
+		}
+	},
+}, {
+	name: "queue",
+	play: func(s *screen, looks func(string)) {
+		s.answers(text(hold+"The first answer.\n\nIt has two "+hold+"paragraphs."), text("The second answer."))
+		s.chats()
+		s.says("think for a while")
+		s.held()
+		s.until(`waiting for the model, \d`)
+		looks("the model thinks")
+		s.types("and a second thing")
+		looks("something is typed meanwhile")
+		s.presses("Enter")
+		s.until(`queued`)
+		looks("it is queued")
+		s.goesOn()
+		s.held()
+		s.until(`It has two`)
+		looks("half an answer")
+		s.goesOn()
+		s.until(`The second answer`)
+		s.until(prompt)
+		looks("both are answered")
+	},
+}, {
+	name: "interrupt",
+	play: func(s *screen, looks func(string)) {
+		s.answers(text("It begins here, "+hold+"and never ends."), calls("", bash("seq 1 20; sleep 60")))
+		s.chats()
+		s.says("tell me")
+		s.held()
+		s.until(`begins here`)
+		s.presses("C-c")
+		s.until(prompt)
+		looks("an answer is stopped")
+		s.says("run it")
+		s.until(`20$`)
+		looks("a command runs")
+		s.presses("C-c")
+		s.unless(`⠿|[⠀-⣿]`)
+		looks("the command is stopped")
+		s.types("not this")
+		s.until(`not this`)
+		s.presses("C-c")
+		s.until(prompt)
+		s.presses("C-c")
+		s.until(`again`)
+		looks("at the empty prompt")
+		s.presses("C-c")
+		s.until(`^\$ ?$`)
+		looks("left")
+	},
+}, {
+	name: "resize",
+	play: func(s *screen, looks func(string)) {
+		other := sizes[0]
+		if s.size == other {
+			other = size{100, 30}
+		}
+		many := numbered(120)
+		at := strings.Index(many, "- 000060")
+		s.answers(text("%s", many[:at]+hold+many[at:]),
+			calls("", call("file_read", `{"path":"notes.md"}`)), calls("", edit("order new rope", "order a new rope")), text("That was all."))
+		s.chats()
+		s.says("count")
+		s.held()
+		s.until(`000058`)
+		s.resizes(other)
+		s.settles()
+		s.goesOn()
+		s.until(`000119`)
+		s.until(prompt)
+		looks("after a resize in an answer")
+		s.says("edit")
+		s.until(question)
+		s.settles()
+		s.resizes(s.size)
+		s.until(question)
+		looks("after a resize in a question")
+		s.chooses("y", `That was all`)
+		s.until(prompt)
+		s.once(120)
+	},
+}, {
+	name: "paste",
+	play: func(s *screen, looks func(string)) {
+		var trace strings.Builder
+		for i := range 500 {
+			fmt.Fprintf(&trace, "at frame %d of the stack, in garden.Goats.open\n", i)
+		}
+		s.answers(text("I see 500 lines."))
+		s.chats()
+		s.pastes(trace.String())
+		looks("pasted")
+		s.presses("Enter")
+		s.until(`I see 500 lines`)
+		s.until(prompt)
+		looks("sent")
+		if asked := s.model.asked; len(asked) != 1 || strings.Count(asked[0], "at frame ") != 500 {
+			s.t.Errorf("the model got %q", asked)
+		}
+		s.presses("Up")
+		looks("the last prompt again")
+	},
+}, {
+	name: "typing",
+	play: func(s *screen, looks func(string)) {
+		s.answers(text("You asked once."))
+		s.chats()
+		s.types("/")
+		looks("the commands")
+		s.types("con")
+		s.presses("Tab")
+		looks("a command is completed")
+		s.presses("C-c")
+		s.until(prompt)
+		s.types("look at @no")
+		looks("the files")
+		s.presses("Tab")
+		looks("a file is completed")
+		s.presses("Enter")
+		s.until(`asked once`)
+		s.until(prompt)
+		looks("a file is mentioned")
+		s.says("!cat README.md")
+		s.until(`day by day`)
+		s.until(prompt)
+		looks("a command of the person")
+		s.says("/nothing")
+		s.until(`unknown command`)
+		s.says("/quit")
+		s.until(`^\$ ?$`)
+		s.says("clear; stockade session resume last")
+		s.until(prompt)
+		looks("resumed")
+		s.presses("Up", "Up")
+		looks("the history of before")
+		s.presses("C-c")
+		s.until(prompt)
+		s.types("héllo 世界 👩‍👩‍👧 e\u0301 שלום")
+		s.presses("Left", "Left", "Left", "Left", "Left", "BSpace")
+		looks("characters of all kinds are typed")
+	},
+}, {
+	name: "characters",
+	play: func(s *screen, looks func(string)) {
+		title := s.tell("", "display-message", "-p", "-t", "s", "#{pane_title}")
+		s.answers(
+			text("# Goats, 山羊 and 🐐\n\nA *word* in `code`, a **bold** one, e\u0301 and שלום.\n\n| name | what | n |\n|---|:--:|---:|\n| rope | 新しいロープ | 12 |\n| 👩‍👩‍👧 | a family | 3 |\n\n"+
+				"1. first\n2. second\n   - inside\n\n```go\nfunc main() {\n\tfmt.Println(\"世界\", 1) // a comment\n}\n```\n\n> quoted\n\n"+
+				"A [link](https://example.org/goats) and a line that is long enough to be broken at some place, whatever the width of the terminal is, because it goes on and on until nobody reads it any more."),
+			text("%s", "Before \x1b]0;owned\x07 \x1b[31mred\x1b[2J\x1b[H \u009b2J \u202eright to left\u202c, zero\u200bwidth and \x08\x08\x08back. After."),
+			calls("", bash(`printf 'a\033[2Jb \033]0;owned\007 \342\200\256c'`)), text("It is printed."))
+		s.chats()
+		s.says("show me")
+		s.until(`any more`)
+		s.until(prompt)
+		looks("Markdown")
+		s.says("attack")
+		s.until(`After`)
+		s.until(prompt)
+		looks("an answer with escapes")
+		s.says("print it")
+		s.until(`is printed`)
+		s.until(prompt)
+		looks("output with escapes")
+		if now := s.tell("", "display-message", "-p", "-t", "s", "#{pane_title}"); now != title {
+			s.t.Errorf("the title of the terminal became %q", now)
+		}
+	},
+}, {
+	name: "trouble",
+	play: func(s *screen, looks func(string)) {
+		again := calls("", call("file_read", `{"path":"missing.md"}`))
+		s.answers(
+			calls("", call("file_read", `{"path":"note.md"}`), call("replace_lines", `{"file":"notes.md"}`), edit("nothing like it", "x"), bash("make nothing")),
+			text("That did not work."),
+			again, again, again, again,
+			offline.Answer{Fault: offline.Fault{Status: http.StatusTooManyRequests, Headers: http.Header{"Retry-After": {"38"}}, Error: &openai.APIError{Message: "Slow down.", Type: "rate_limit", Code: "rate_limit_exceeded"}}},
+			offline.Answer{Fault: offline.Fault{Status: http.StatusUnauthorized, Error: &openai.APIError{Message: "No such key.", Type: "invalid_request_error", Code: "invalid_api_key"}}},
+			calls("", bash("seq 1 300")), text("It is counted."))
+		s.chats()
+		s.says("do something")
+		s.until(`did not work`)
+		s.until(prompt)
+		looks("calls that fail")
+		s.says("do it again and again")
+		s.until(`nothing new`)
+		s.until(prompt)
+		looks("a loop")
+		s.says("is anybody there?")
+		s.until(`429|busy`)
+		looks("the provider is busy")
+		s.presses("C-c")
+		s.until(prompt)
+		s.says("and now?")
+		s.until(`No such key`)
+		s.until(prompt)
+		looks("a key that is refused")
+		s.says("count")
+		s.until(`is counted`)
+		s.until(prompt)
+		looks("a long result")
+		s.says("/show")
+		looks("all of it")
+	},
+}, {
+	name: "plain",
+	play: func(s *screen, looks func(string)) {
+		turn := func() {
+			s.answers(calls("", call("file_read", `{"path":"notes.md"}`)), calls("", edit("two goats", "Two goats")), text("It is **done**."))
+			s.says("correct the notes")
+			s.until(question)
+			s.settles()
+			s.presses("n")
+			s.settles()
+			s.presses("Enter")
+			s.until(`done`)
+			s.until(prompt)
+		}
+		s.says("stockade chat --plain")
+		s.until(prompt)
+		turn()
+		looks("--plain")
+		s.says("/quit")
+		s.until(`^\$ ?$`)
+		s.says("clear; TERM=dumb stockade chat")
+		s.until(prompt)
+		turn()
+		looks("TERM=dumb")
+		s.says("/quit")
+		s.until(`^\$ ?$`)
+		s.says("clear; NO_COLOR=1 stockade chat")
+		s.until(prompt)
+		s.answers(text("It is **bold** and `code`."))
+		s.says("say something")
+		s.until(`bold`)
+		s.until(prompt)
+		looks("NO_COLOR")
+		if colored := regexp.MustCompile(`\x1b\[[0-9;]*\b(3|4|9|10)[0-7]\b[0-9;]*m`).FindString(s.capture("-e")); colored != "" {
+			s.t.Errorf("there is a colour: %q", colored)
+		}
+	},
+}}
