@@ -88,7 +88,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 	t.chat = true
 	a.trust = trustWarn // from here on the chat reads what is typed, and /refresh must not
 	if !a.flags.quiet {
-		printPast(a.s, t.end)
+		t.printEnd()
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
 	}
 	if a.ui != nil {

@@ -155,8 +155,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			fmt.Fprint(a.s.err, change)
 			return &exitErr{code: exitUnasked, message: path + " is there already, and is not changed: there is no terminal to ask on", hint: "--yes changes it without a question"}
 		}
-		fmt.Fprint(out, change)
-		i, err := a.choose(ctx, in, out, "Change it?", prompt.Choice{Letter: 'y', Words: "yes"}, prompt.Choice{Letter: 'n', Words: "no"})
+		i, err := a.choose(ctx, in, out, change, "Change it?", yesOrNo...)
 		if err != nil {
 			return err
 		}
@@ -197,7 +196,7 @@ var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"
 func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writer) error {
 	// Each question can be left, which is what the end of input does.
 	question := func(what string, answers ...prompt.Choice) (int, error) {
-		i, err := a.choose(ctx, in, out, what, append(answers, prompt.Choice{Letter: 'n', Words: "leave"})...)
+		i, err := a.choose(ctx, in, out, "", what, append(answers, prompt.Choice{Letter: 'n', Words: "leave"})...)
 		if err == nil && i == len(answers) {
 			err = errNothingWritten
 		}
@@ -208,7 +207,7 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 		return err
 	}
 	o.here = i == 1
-	if i, err = question("Where is the model?", prompt.Choice{Letter: 'o', Words: "at OpenAI"}, prompt.Choice{Letter: 's', Words: "at another server, by its URL"}, prompt.Choice{Letter: 'd', Words: "nowhere: the offline model, a demonstration"}); err != nil {
+	if i, err = question("Where is the model?", prompt.Choice{Letter: 'o', Words: "at OpenAI"}, prompt.Choice{Letter: 's', Words: "at another server, by its URL"}, prompt.Choice{Letter: 'w', Words: "without: the offline model, a demonstration"}); err != nil {
 		return err
 	}
 	o.provider = door.ProviderOpenAI
@@ -232,14 +231,16 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 	if i, err = question("When are you asked?", asks...); err != nil {
 		return err
 	}
-	o.ask = map[string]string{"c": askChanges, "b": askCommands, "e": askCalls}[string(asks[i].Letter)]
+	o.ask = map[rune]string{'c': askChanges, 'b': askCommands, 'e': askCalls}[asks[i].Letter]
 	return o.check()
 }
 
-// choose asks a question of its own, and returns which answer was given.
-func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, what string, answers ...prompt.Choice) (int, error) {
-	letter, err := a.put(ctx, in, out, prompt.New(what, answers, func() string { return "" }, func() string { return "  `stockade help config` says more." }))
-	return slices.IndexFunc(answers, func(c prompt.Choice) bool { return c.Letter == letter }), err
+// choose asks a question below a text, and returns which answer was given.
+func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what string, choices ...prompt.Choice) (int, error) {
+	short := func() string { return text }
+	long := func() string { return "  `stockade help config` says more." }
+	letter, err := a.put(ctx, in, out, prompt.New(what, choices, short, long))
+	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
 // typedLine asks for a text.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/markdown"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/session"
@@ -133,6 +134,24 @@ func printPast(s *stdio, parts []transcript.Part) {
 				fmt.Fprintln(s.err, before+row)
 				before = goesOn
 			}
+		}
+	}
+}
+
+// printEnd prints the end of the conversation that goes on, on a terminal that is drawn
+// on as it looked in its turn.
+func (t *turns) printEnd() {
+	if t.a.ui == nil {
+		printPast(t.a.s, t.end)
+		return
+	}
+	shown := markdown.Options{Width: func() int { return t.a.s.columns() - 1 }, Color: t.a.s.color}
+	for _, part := range t.end {
+		if part.Answer != "" {
+			part.Rows = append(append([]string{""}, markdown.Render(part.Answer, shown)...), "")
+		}
+		for _, row := range part.Rows {
+			fmt.Fprintln(t.a.s.err, row)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 // a call goes through is in call.go, and reads from top to bottom as the security
 // story. Of a session that goes on, [Dispatcher.Resume] counts what it has used
 // before. Of many tools, [Dispatcher.Definitions] offers groups, see groups.go.
+// [Dispatcher.Undo] puts back what a turn has changed, as a call of a person.
 //
 // A call is a state machine: idle, evaluating_policy, awaiting_permission (if
 // policy asks), executing, completed. state.go holds the transitions; each is

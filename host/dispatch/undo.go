@@ -49,7 +49,7 @@ func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, err
 
 // saidSo is the answer of a person who has asked for the call itself.
 func saidSo() policy.Answer {
-	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked to undo it"}
+	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"}
 }
 
 // news are what the model is told of a call of a person.

@@ -48,20 +48,20 @@ type Decision struct {
 
 // Intent is the body of call.intended: what is about to run.
 type Intent struct {
-	Tool       string   `json:"tool"`
-	Caller     string   `json:"caller"`
-	Module     string   `json:"module"`
-	Digest     string   `json:"digest"` // sha256 of the module
-	ArgsDigest string   `json:"args_sha256"`
-	Cwd        string   `json:"cwd"`
-	Mounts     []string `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
-	Secrets    []string `json:"secrets,omitempty"` // names of those that it may have placeholders of
-	Exec       bool     `json:"exec"`
+	Tool       string       `json:"tool"`
+	Caller     string       `json:"caller"`
+	Module     string       `json:"module"`
+	Digest     string       `json:"digest"` // sha256 of the module
+	ArgsDigest string       `json:"args_sha256"`
+	Cwd        string       `json:"cwd"`
+	Mounts     []string     `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
+	Secrets    []string     `json:"secrets,omitempty"` // names of those that it may have placeholders of
+	Exec       bool         `json:"exec"`
+	Tier       *policy.Tier `json:"tier,omitempty"`    // how far its process is confined at least
+	Network    []string     `json:"network,omitempty"` // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
 	// Changes is what becomes of what its process changes in files; empty where it
 	// starts none. Only of staged ones is there an event call.changes.
 	Changes     policy.Changes `json:"changes,omitempty"`
-	Tier        *policy.Tier   `json:"tier,omitempty"`      // how far its process is confined at least
-	Network     []string       `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
 	Rehearsal   bool           `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
 	TimeoutMS   int64          `json:"timeout_ms"`
 	MemoryBytes uint64         `json:"memory_limit_bytes"`

@@ -11,4 +11,6 @@
 // A [Store] keeps events; a [Log] is the view that one running session has of
 // a store, and the one way in which events come into being. When [Log.Append]
 // returns, the events are on disk: a call's intent is durable before its effect.
+// A store also keeps images: what files were like that a call was about to change, by
+// the hashes that the events have, as far as there is room for them.
 package session

@@ -26,7 +26,6 @@ import (
 // staging is the way back from a turn while it is staged.
 type staging struct {
 	u      *Undoer
-	ctx    context.Context
 	cwd    string
 	way    *way
 	mounts []policy.Mount // the longest name first
@@ -47,7 +46,7 @@ type conflict struct {
 // stage stages the way back. An error is that of what keeps it from being staged,
 // maybe a [refused]; that files have changed since is in the result.
 func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *way) (_ *staging, err error) {
-	s := &staging{u: u, ctx: ctx, cwd: cwd, way: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
+	s := &staging{u: u, cwd: cwd, way: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
 	if s.set, err = stage.New(&stage.Options{Dir: u.stages()}); err != nil {
 		return nil, err
@@ -57,26 +56,29 @@ func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *w
 			s.drop()
 		}
 	}()
-	already := len(w.files) > 0
+	already := true
 	for _, f := range w.files {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		at, err := s.find(f)
 		if err != nil {
 			return nil, err
 		}
-		how, err := s.differs(at, f.now)
+		if already {
+			how, err := s.differs(at, f.was, f)
+			if err != nil {
+				return nil, err
+			}
+			already = how == ""
+		}
+		how, err := s.differs(at, f.now, f)
 		if err != nil {
 			return nil, err
 		}
-		if how == "" {
-			already = false
-			continue
+		if how != "" {
+			s.conflicts = append(s.conflicts, conflict{f.path, how, s.since(ctx, at, f)})
 		}
-		before, err := s.differs(at, f.was)
-		if err != nil {
-			return nil, err
-		}
-		already = already && before == ""
-		s.conflicts = append(s.conflicts, conflict{f.path, how, s.since(at, f)})
 	}
 	switch {
 	case already:
@@ -85,7 +87,7 @@ func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *w
 	case len(s.conflicts) > 0:
 		return s, nil
 	}
-	return s, s.putBack()
+	return s, s.putBack(ctx)
 }
 
 func (s *staging) drop() {
@@ -172,8 +174,8 @@ func (s *staging) tree(host string) (*stage.Tree, error) {
 	return tree, err
 }
 
-// differs says how what is there is not a version; empty if it is.
-func (s *staging) differs(at place, v *session.Version) (string, error) {
+// differs says how what is there is not a version of a file; empty if it is.
+func (s *staging) differs(at place, v *session.Version, f file) (string, error) {
 	switch {
 	case v == nil && (at.gone || at.dir != nil && at.n == nil):
 		return "", nil
@@ -186,9 +188,18 @@ func (s *staging) differs(at place, v *session.Version) (string, error) {
 	case at.n.Mode().Type() != typeOf(v):
 		return "something else is there now", nil
 	}
+	mode := func() string {
+		if at.n.Mode().Perm() == permOf(v) {
+			return ""
+		}
+		return fmt.Sprintf("its mode is %v", at.n.Mode().Perm())
+	}
 	switch at.n.Mode().Type() {
 	case fs.ModeDir:
-		return "", nil
+		if f.was == nil || f.now == nil {
+			return "", nil // its mode makes no difference
+		}
+		return mode(), nil
 	case fs.ModeSymlink:
 		target, err := at.tree.Readlink(at.n)
 		if err == nil && target != v.Target {
@@ -208,10 +219,8 @@ func (s *staging) differs(at place, v *session.Version) (string, error) {
 		return "", err
 	case size != v.Bytes || fmt.Sprintf("%x", sum) != v.SHA256:
 		return "it has changed", nil
-	case at.n.Mode().Perm() != permOf(v):
-		return fmt.Sprintf("its mode is %v", at.n.Mode().Perm()), nil
 	}
-	return "", nil
+	return mode(), nil
 }
 
 // simple reports whether a version is a regular file or nothing.
@@ -246,13 +255,13 @@ func open(at place) (reader, int64, error) {
 
 // since is the difference between what the turn has left and what is there now, if
 // both are known and no secrets.
-func (s *staging) since(at place, f file) string {
+func (s *staging) since(ctx context.Context, at place, f file) string {
 	if _, secret := paths.Read(paths.Guest(f.path)); secret {
 		return ""
 	}
 	c := tool.Change{Path: f.path, Kind: tool.Modified}
 	if regular(f.now) {
-		left, err := s.u.content(s.ctx, f.now)
+		left, err := s.u.content(ctx, f.now)
 		if err != nil {
 			return ""
 		}
@@ -272,7 +281,7 @@ func (s *staging) since(at place, f file) string {
 
 // putBack stages the way back: first away with what the turn has made, from the
 // bottom up, then everything else, from the top down.
-func (s *staging) putBack() error {
+func (s *staging) putBack(ctx context.Context) error {
 	for _, f := range slices.Backward(s.way.files) { // what is in a directory stands behind it
 		if f.now == nil || f.was != nil && typeOf(f.was) == typeOf(f.now) && typeOf(f.now) != fs.ModeSymlink {
 			continue
@@ -302,7 +311,7 @@ func (s *staging) putBack() error {
 			s.conflicts = append(s.conflicts, conflict{path: f.path, how: at.how})
 			continue
 		}
-		if err := s.restore(f, at); err != nil {
+		if err := s.restore(ctx, f, at); err != nil {
 			return err
 		}
 	}
@@ -310,7 +319,7 @@ func (s *staging) putBack() error {
 }
 
 // restore stages what there was before the turn.
-func (s *staging) restore(f file, at place) (err error) {
+func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 	perm := permOf(f.was)
 	switch typeOf(f.was) {
 	case fs.ModeDir:
@@ -331,7 +340,7 @@ func (s *staging) restore(f file, at place) (err error) {
 			break
 		}
 		var content []byte
-		if content, err = s.u.content(s.ctx, f.was); err == nil {
+		if content, err = s.u.content(ctx, f.was); err == nil {
 			err = at.tree.Put(at.dir, at.name, at.n, perm, content)
 		}
 	default:

@@ -54,6 +54,7 @@ func newWorld(t *testing.T) *world {
 	w.File("ws/secret.key", "a key")
 	w.File("ws/run", "run")
 	w.Dir("ws/empty")
+	w.Dir("ws/dir")
 	w.Link("ws/link", "f.txt")
 	return w
 }
@@ -234,6 +235,7 @@ func (w *world) everything() {
 	w.Link("ws/new/link", "../f.txt")
 	must(w.T, os.Remove(w.Path("ws/empty")))
 	w.File("ws/empty", "a file now")
+	must(w.T, os.Chmod(w.Path("ws/dir"), 0o700))
 }
 
 func must(t testing.TB, err error) {
@@ -347,6 +349,7 @@ func TestNothingIsUndone(t *testing.T) {
 		{name: "a file has changed since", since: func(w *world) { w.File("ws/f.txt", "mine") }, want: `f.txt" (it has changed)`, diff: "-changed\n\\ No newline at end of file\n+mine\n"},
 		{name: "one of the same size", since: func(w *world) { w.File("ws/f.txt", "CHANGED") }, want: `f.txt" (it has changed)`, diff: "+CHANGED\n"},
 		{name: "its mode has changed", since: func(w *world) { must(w.T, os.Chmod(w.Path("ws/run"), 0o700)) }, want: `run" (its mode is -rwx------)`},
+		{name: "the mode of a directory has changed", since: func(w *world) { must(w.T, os.Chmod(w.Path("ws/dir"), 0o750)) }, want: `dir" (its mode is -rwxr-x---)`},
 		{name: "a file is gone", since: func(w *world) { must(w.T, os.Remove(w.Path("ws/new/y.txt"))) }, want: `new/y.txt" (it is gone)`},
 		{name: "a removed file is there again", since: func(w *world) { w.File("ws/d/g.txt", "mine") }, want: `d/g.txt" (something is there now)`, diff: "+mine\n"},
 		{name: "a link leads elsewhere", since: func(w *world) { must(w.T, os.Remove(w.Path("ws/link"))); w.Link("ws/link", "../out/secret") }, want: `link" (it leads elsewhere)`},
@@ -558,8 +561,9 @@ func TestAnInterruptedCall(t *testing.T) {
 func TestWhatIsUndoneAlreadyIsNoted(t *testing.T) {
 	w := newWorld(t)
 	w.change(1, func() { w.File("ws/f.txt", "one") })
-	w.change(2, func() { w.File("ws/f.txt", "two") })
+	w.change(2, func() { w.File("ws/f.txt", "two"); must(t, os.Chmod(w.Path("ws/dir"), 0o700)) })
 	w.File("ws/f.txt", "one")
+	must(t, os.Chmod(w.Path("ws/dir"), 0o755))
 	for _, want := range []string{`{"turn":2,"prompt":"prompt 2","files":[]}`, fmt.Sprintf(`{"turn":1,"prompt":"prompt 1","files":[%q]}`, w.Path("ws/f.txt"))} {
 		if r := w.undo(); string(r.Output) != want {
 			t.Errorf("%s %+v", r.Output, r.Err)

@@ -34,6 +34,8 @@ func TestWhatDoesNotShowIsCounted(t *testing.T) {
 		"a   ":                           "    | a<3 blanks>\n",
 		"  a":                            "    |   a\n",
 		" ":                              "    |  \n",
+		strings.Repeat(" ", 30) + "a":    "    | " + strings.Repeat(" ", 30) + "a\n",
+		strings.Repeat(" ", 60) + "a":    "    | <60 blanks>a\n",
 		"ls" + strings.Repeat(" ", 9):    "    | ls<9 blanks>\n",
 		"a\tb":                           "    | a<tab>b\n",
 		"a\na\na\nb":                     "    | a\n    | a\n    | a\n    | b\n",
@@ -220,13 +222,12 @@ func TestADifferenceIsReadToItsEnd(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"lines that look like the beginning of another": {diff("@@ -1,3 +1,3 @@", "---- a/x", "-+++ b/x", "-@@ -1 +1 @@", "+--- a/x", "++++ b/x", "+@@ -1 +1 @@"),
-			"1---- a/x\n2-+++ b/x\n3-@@ -1 +1 @@\n1+--- a/x\n2++++ b/x\n3+@@ -1 +1 @@\n"},
-		"what is around is left out":  {diff("@@ -1,5 +1,5 @@", " a", " b", "-c", "+C", " d", " e"), "2 b\n3-c\n3+C\n4 d\n"},
-		"two places":                  {diff("@@ -1 +1 @@", "-a", "+A", "@@ -9 +9 @@", "-b", "+B"), "1-a\n1+A\n9-b\n9+B\n"},
-		"the end of the file":         {diff("@@ -1 +1 @@", "-a", `\ No newline at end of file`, "+a"), "1-a\n0\\\\ No newline at end of file\n1+a\n"},
-		"one that was cut":            {diff("@@ -1,9 +1,9 @@", "-a", "... 12 bytes of this diff are not shown"), "1-a\n"},
-		"one that says it has no end": {diff("@@ -1,99999999999999999999 +1 @@", "-a", "+b", "+c"), "1-a\n1+b\n"},
+		"lines that look like the beginning of another": {diff("@@ -1,2 +1,2 @@", "--- a/x", "+++ b/x", " @@ -1 +1 @@"), "1--- a/x\n1+++ b/x\n2 @@ -1 +1 @@\n"},
+		"what is around is left out":                    {diff("@@ -1,5 +1,5 @@", " a", " b", "-c", "+C", " d", " e"), "2 b\n3-c\n3+C\n4 d\n"},
+		"two places":                                    {diff("@@ -1 +1 @@", "-a", "+A", "@@ -9 +9 @@", "-b", "+B"), "1-a\n1+A\n9-b\n9+B\n"},
+		"the end of the file":                           {diff("@@ -1 +1 @@", "-a", `\ No newline at end of file`, "+a"), "1-a\n0\\\\ No newline at end of file\n1+a\n"},
+		"one that was cut":                              {diff("@@ -1,9 +1,9 @@", "-a", "... 12 bytes of this diff are not shown"), "1-a\n"},
+		"one that says it has no end":                   {diff("@@ -1,99999999999999999999 +1 @@", "-a", "+b", "+c"), "1-a\n1+b\n"},
 	} {
 		got := spans(c.text)
 		var lines []line
@@ -242,6 +243,26 @@ func TestADifferenceIsReadToItsEnd(t *testing.T) {
 		if far(lines) != strings.ReplaceAll(c.want, `\\\\`, `\\`) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, far(lines), c.want)
 		}
+	}
+}
+
+func TestNamesOfFilesAreFoldedLast(t *testing.T) {
+	q := Question{Question: policy.Question{Tool: "bash", Command: "x", Dir: "/ws", Scopes: []policy.Scope{policy.ScopeOnce}}}
+	short, long := "", ""
+	for i := range 12 {
+		short += fmt.Sprintf("modified f%d\n", i)
+		long += fmt.Sprintf("--- a/f%d\n+++ b/f%d\n@@ -0,0 +1,9 @@\n%s", i, i, strings.Repeat("+x\n", 9))
+	}
+	q.Changes = short + long
+	p := One(q)
+	shown := lines(append(p.Rows(View{}), p.Keys(View{})...))
+	for i := range 12 {
+		if !strings.Contains(shown, fmt.Sprintf("    | modified f%d  +9 -0\n", i)) {
+			t.Errorf("f%d is not named", i)
+		}
+	}
+	if !strings.Contains(shown, "what changes in 12 of 12 files is folded") || !strings.Contains(shown, "[d] all of it") {
+		t.Errorf("it does not say that something is folded:\n%s", shown)
 	}
 }
 

@@ -41,9 +41,14 @@ func Rows(line string, columns int) []string {
 }
 
 // Wrap breaks a visible line between its words; one that is too long for a row, within.
+// Blanks before the first word stay, if they leave room for words.
 func Wrap(line string, columns int) (rows []string) {
+	words := strings.Split(strings.TrimLeft(line, " "), " ")
+	if indent := len(line) - len(strings.TrimLeft(line, " ")); indent < columns/2 {
+		words[0] = line[:indent] + words[0]
+	}
 	row := ""
-	for _, word := range strings.Split(line, " ") {
+	for _, word := range words {
 		if row != "" && Width(row)+1+Width(word) <= columns {
 			row += " " + word
 			continue

@@ -314,8 +314,8 @@ func TestWhatRunsIsLive(t *testing.T) {
 		most   int
 		want   string
 	}{
-		"the model": {[]session.Event{started}, 5, "  * waiting for the model, 14 s"},
-		"a retry":   {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4"},
+		"the model": {[]session.Event{started}, 5, "  * waiting for the model, 14 s   Ctrl-C stops it"},
+		"a retry":   {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4   Ctrl-C stops it"},
 		"a command, with what it wrote last": {bash, 3, `
   1  bash  go test ./...                              * 14 s   Ctrl-C stops it
      │ 3

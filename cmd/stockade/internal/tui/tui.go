@@ -3,8 +3,8 @@
 // that run, a question, what waits to be sent, and the line that is being typed.
 //
 // It draws below the text of the shell, and not on a screen of its own: what was said
-// stays when the program has ended. See RATIONALE, "Why bubbletea below the lines that
-// scroll, and an editor of our own?"
+// stays when the program has ended. See RATIONALE, "Why bubbletea, and not on the
+// alternate screen?"
 package tui
 
 import (
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
@@ -72,7 +73,12 @@ const (
 // once Do has returned.
 func (u *UI) Run(ctx context.Context, o Options) error {
 	m := newModel(o)
-	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
+	colors := colorprofile.ASCII
+	if o.Color {
+		colors = colorprofile.ANSI
+	}
+	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
 	close(u.known)
 	work, stop := context.WithCancelCause(ctx)
 	var busy sync.WaitGroup
