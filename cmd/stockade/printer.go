@@ -20,7 +20,7 @@ type printer struct {
 	*transcript.Transcript
 	s *stdio
 
-	shown       terminal.Stream // the answer on a terminal
+	shown       *markdown.Stream // the answer on a terminal; nil: there is none
 	atLineStart bool            // of the answer on stdout
 	held        strings.Builder // the answer of this step, where stdout is no terminal
 	writeErr    error           // of stdout, the first
@@ -64,7 +64,8 @@ func (p *printer) print(parts []transcript.Part) {
 	for _, part := range parts {
 		switch {
 		case part.Restart:
-			p.held.Reset() // void; a terminal has shown it already
+			p.held.Reset() // void, like what of it a terminal has not shown yet
+			p.shown = nil
 			p.endLine()
 		case part.Answer != "":
 			p.answer(part.Answer)
@@ -77,14 +78,23 @@ func (p *printer) print(parts []transcript.Part) {
 	}
 }
 
-// answer shows a piece of the answer: at once on a terminal, and elsewhere when the
-// step has ended, because a piece may yet turn out to be void.
+// answer shows a piece of the answer: on a terminal what of it is whole, and elsewhere
+// all of it when the step has ended, because a piece may yet turn out to be void.
 func (p *printer) answer(text string) {
 	if !p.s.outTTY {
 		p.held.WriteString(text)
 		return
 	}
-	p.write(p.shown.Visible(text))
+	if p.shown == nil {
+		p.shown = markdown.New(markdown.Options{Width: func() int { return p.s.outColumns() - 1 }, Color: p.s.colors()})
+	}
+	p.writeRows(p.shown.Add(text))
+}
+
+func (p *printer) writeRows(rows []string) {
+	for _, row := range rows {
+		p.write(row + "\n")
+	}
 }
 
 func (p *printer) write(text string) {
@@ -101,7 +111,10 @@ func (p *printer) write(text string) {
 func (p *printer) endLine() {
 	p.write(p.held.String())
 	p.held.Reset()
-	p.shown = terminal.Stream{}
+	if p.shown != nil {
+		p.writeRows(p.shown.End())
+		p.shown = nil
+	}
 	if !p.atLineStart {
 		p.write("\n")
 	}

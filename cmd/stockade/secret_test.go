@@ -124,7 +124,9 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 		p := prompt.One(prompt.Question{Question: q.Redacted(known)})
 		rows := p.Rows(narrow)
 		for _, key := range []rune("?dj") {
-			rows = append(rows, p.Shows(narrow, prompt.Choice{Letter: key})...)
+			if c, ok := p.Answer(narrow, string(key)); ok {
+				rows = append(rows, p.Shows(narrow, c)...)
+			}
 		}
 		out.WriteString(strings.Join(rows, "\n"))
 	}

@@ -165,7 +165,7 @@ func (a *account) version(v *tool.Version, wanted bool) (out *session.Version, c
 		sum, content, err = read(v, wanted)
 		switch {
 		case errors.Is(err, fs.ErrPermission): // a mode may keep its owner from reading it
-			why, err = session.NoImageUnreadable, nil
+			why = session.NoImageUnreadable
 		case err != nil:
 			return nil, nil, "", err
 		default:

@@ -56,6 +56,7 @@ type Choice struct {
 
 	scope policy.Scope
 	rule  string // what it allows beyond this call, in our words
+	shows bool   // it answers nothing, and shows something
 }
 
 // Prompt is a question with its keys. Its rows are printable ASCII and whatever of
@@ -192,7 +193,7 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	case typed == string(keyDetails),
 		typed == string(keyWhole) && p.whole != nil,
 		typed == string(keyArguments) && p.arguments != nil:
-		return Choice{Letter: rune(typed[0])}, true
+		return Choice{Letter: rune(typed[0]), shows: true}, true
 	}
 	return Choice{}, false
 }
@@ -200,6 +201,9 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 // Shows are the rows that a choice shows, and then what it is about once more; nil if
 // the choice is an answer.
 func (p *Prompt) Shows(v View, c Choice) []string {
+	if !c.shows {
+		return nil
+	}
 	var rows []string
 	switch c.Letter {
 	case keyDetails:
@@ -209,8 +213,6 @@ func (p *Prompt) Shows(v View, c Choice) []string {
 		rows = p.whole(v)
 	case keyArguments:
 		rows = p.arguments(v)
-	default:
-		return nil
 	}
 	if p.again != "" {
 		rows = append(rows, v.ours(terminal.Bold, "  ", p.again)...)

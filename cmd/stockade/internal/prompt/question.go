@@ -124,6 +124,7 @@ func many(qs []Question) *Prompt {
 			each := max((room-1)/len(qs), 5)
 			for i, q := range qs {
 				p.question(q, fmt.Sprintf("%d. ", i+1), max(each, room-len(p.out)-each*(len(qs)-1-i)))
+				p.folded = p.folded || len(q.Changed) > 0 // what is different stands behind "?"
 			}
 			return p.fit(room)
 		},

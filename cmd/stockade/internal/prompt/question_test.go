@@ -194,14 +194,21 @@ func TestWhatKeysMean(t *testing.T) {
 	if c, ok := p.Answer(View{}, "2"); !ok || c.answer().Allow {
 		t.Errorf("2 is %+v, %v", c, ok)
 	}
-	p.Shows(View{}, Choice{Letter: keyDetails})
+	p.Shows(View{}, Choice{Letter: keyDetails, shows: true})
 	for _, typed := range []string{"s", "t", "p", "a", "3"} {
 		if c, ok := p.Answer(View{}, typed); ok {
 			t.Errorf("%q, which is not offered, is %+v", typed, c)
 		}
 	}
+	// A question of another kind may have a key that shows something otherwise.
+	p = New("Go on?", []Choice{{Letter: 'd', Words: "a letter of its own"}, {Letter: 'n', Words: "no"}}, func() string { return "" }, func() string { return "" })
+	if c, ok := p.Answer(View{}, "d"); !ok || p.Shows(View{}, c) != nil {
+		t.Errorf("d is %+v", c)
+	}
 	// A key is not taken for another where there are other choices.
-	p = many([]Question{q, plain()})
+	other := plain()
+	other.Changed = nil
+	p = many([]Question{q, other})
 	if c, ok := p.Answer(View{Height: 60}, "1"); !ok || !c.answer().Allow {
 		t.Errorf("1 is %+v", c)
 	}

@@ -232,10 +232,13 @@ func TestNoYesToAllForWhatIsNotOnTheScreen(t *testing.T) {
 		tall.Changes += fmt.Sprintf("\n+%d", i)
 	}
 	bash := policy.Question{Tool: "bash", Risk: policy.RiskHigh, Command: strings.Repeat("x", 10_000), Warning: policy.Unconfined, Scopes: []policy.Scope{policy.ScopeOnce}}
+	another := question("two") // than was allowed for good
+	another.Changed = []policy.Change{change("old", "new")}
 	for name, qs := range map[string][]policy.Question{
 		"a long diff":      {question("one"), long},
 		"more than a page": {tall, tall, tall, tall, tall},
 		"a long command":   {question("one"), bash},
+		"another tool":     {question("one"), another},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &person{}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/charmbracelet/x/ansi"
 )
 
 var picture = flag.String("picture", "", "write the picture of a session to this file: make picture")
@@ -68,7 +68,7 @@ func pieces(row string, now *style) []piece {
 			return
 		}
 		out = append(out, piece{*now, column, text})
-		column += terminal.Width(text)
+		column += ansi.StringWidth(text)
 	}
 	for {
 		m := control.FindStringSubmatchIndex(row)
@@ -207,7 +207,7 @@ func draw(z size, frames []frame) []byte {
 }
 
 func (p piece) draw(b *bytes.Buffer, row int) {
-	columns := terminal.Width(p.text)
+	columns := ansi.StringWidth(p.text)
 	x, y := margin+float64(p.column)*cellWidth, margin+float64(row)*cellHeight
 	color, behind := p.color, p.behind
 	if p.reversed {
@@ -232,7 +232,7 @@ func (p piece) draw(b *bytes.Buffer, row int) {
 		return
 	}
 	x += float64(blanks) * cellWidth
-	fmt.Fprintf(b, `<text x="%.1f" y="%g" textLength="%.1f"`, x, y+15, float64(terminal.Width(text))*cellWidth)
+	fmt.Fprintf(b, `<text x="%.1f" y="%g" textLength="%.1f"`, x, y+15, float64(ansi.StringWidth(text))*cellWidth)
 	class := ""
 	for _, c := range []struct {
 		is   bool

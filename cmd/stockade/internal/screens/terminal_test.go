@@ -234,9 +234,9 @@ func (s *screen) waits(pattern string, want bool) string {
 	return text
 }
 
-// settles waits until the screen stays as it is, and returns it: a question is not
-// answered by a key that is pressed when it has just come.
-func (s *screen) settles() string {
+// settles waits until the screen stays as it is: a question is not answered by a key
+// that is pressed when it has just come.
+func (s *screen) settles() {
 	s.t.Helper()
 	since, last := time.Now(), ""
 	s.poll(func() bool {
@@ -245,7 +245,6 @@ func (s *screen) settles() string {
 		}
 		return time.Since(since) > settled
 	})
-	return last
 }
 
 // poll waits until something is so. It gives up when it has waited too long.
