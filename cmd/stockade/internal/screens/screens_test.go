@@ -55,7 +55,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\bmodule sha256 [0-9a-f]+`), "module sha256 DIGEST"},
 	// In the context there are results, and in these times.
 	{regexp.MustCompile(`[\d,]+ +<?\d+ %( +[#█]+)?`), "SHARE"},
-	{regexp.MustCompile(`[\d,]+ of (\d)`), "COUNT of $1"},
+	{regexp.MustCompile(`\d,\d\d\d of (\d)`), "COUNT of $1"},
 }
 
 // atTheEnd is a time at the right end of a row. It stays there, whatever its length.
