@@ -265,7 +265,7 @@ func TestPicture(t *testing.T) {
 		frames = append(frames, frame{screen, seconds})
 	}
 	p.answers(
-		calls("", call("file_read", `{"path":"notes.md"}`)),
+		calls(hold, call("file_read", `{"path":"notes.md"}`)),
 		calls("", call("file_edit", `{"path":"notes.md","old_string":"TODO","new_string":"DONE","replace_all":true}`), bash("make test")),
 		text(hold+"Both are **done**, and the notes pass."))
 	s.says("stockade chat")
@@ -275,7 +275,11 @@ func TestPicture(t *testing.T) {
 	s.until(`run the tests`)
 	shows(1.5)
 	s.presses("Enter")
-	s.until(`\[y\]`)
+	p.held()
+	s.until(`waiting for the model, [1-9]`)
+	shows(1)
+	p.goesOn()
+	s.until(question)
 	shows(4)
 	s.settles()
 	s.presses("y")
@@ -283,7 +287,7 @@ func TestPicture(t *testing.T) {
 	s.until(`ok  notes`)
 	shows(2)
 	p.goesOn()
-	s.until(`the notes pass`)
+	s.until(`\d tokens`)
 	s.until(prompt)
 	shows(5)
 	svg := draw(z, frames)
