@@ -177,15 +177,15 @@ func (a *app) initNotes(path string, o initOptions) {
 		return
 	}
 	if o.here && (o.provider != "" || o.baseURL != "") {
-		a.s.hint("which server is asked counts from this file when you trust it: stockade config trust")
+		a.s.hint("which server is asked counts from this file when you trust it: `stockade config trust`")
 	}
 	variable := a.Config.Model.APIKeyEnv
 	if o.provider == door.ProviderOpenAI && a.s.env(variable) == "" {
-		needs := "export " + variable + "=..."
+		needed := ""
 		if o.baseURL != "" {
-			needs += ", if the server wants a key"
+			needed = ", if the server wants a key"
 		}
-		a.s.hint("the key is in no file: %s", needs)
+		a.s.hint("the key is in no file: `export %s=...`%s", variable, needed)
 	}
 	a.s.hint("`stockade doctor` tries it")
 }

@@ -72,7 +72,9 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
 			show("which holds letters beyond ASCII:", fmt.Sprintf("%+q", ask.Value))
 		}
-		fmt.Fprintf(w, "  %s\n", config.Key(ask.Key).Doc)
+		for _, row := range terminal.Wrap(config.Key(ask.Key).Doc, width-3) {
+			fmt.Fprintf(w, "  %s\n", row)
+		}
 	}
 	if was.Path != "" {
 		changes := was.Changes(f.Asks())
