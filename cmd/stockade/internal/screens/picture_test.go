@@ -261,6 +261,7 @@ func TestPicture(t *testing.T) {
 	s := p.sits(z)
 	var frames []frame
 	shows := func(seconds float64) {
+		s.settles()
 		screen := strings.ReplaceAll(s.capture("-e"), p.dir, "/home/ada/projects/the-garden") // which is as long
 		frames = append(frames, frame{screen, seconds})
 	}
@@ -276,12 +277,11 @@ func TestPicture(t *testing.T) {
 	shows(1.5)
 	s.presses("Enter")
 	p.held()
-	s.until(`waiting for the model, [1-9]`)
+	s.until(`waiting for the model`)
 	shows(1)
 	p.goesOn()
 	s.until(question)
 	shows(4)
-	s.settles()
 	s.presses("y")
 	p.held()
 	s.until(`ok  notes`)
