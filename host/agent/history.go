@@ -18,9 +18,10 @@ import (
 // that runs: the log is what the model reads. The zero value is a new session.
 type Past struct {
 	messages []llm.Message
-	chars    int     // in them
-	most     int     // characters of a request; of more than twice as many the oldest turns are forgotten; 0: none are
-	left     LeftOut // what was forgotten
+	chars    int                    // in them
+	most     int                    // characters of a request; turns that it would leave out are forgotten; 0: none are
+	enough   int                    // characters from which it is looked for such turns
+	left     LeftOut                // what was forgotten
 	turn     int                    // the last one
 	ids      map[string]bool        // of all calls, those that are no part of messages too
 	open     []llm.CallData         // the calls of this step, in order
@@ -126,16 +127,17 @@ func (p *Past) append(m llm.Message) {
 	p.chars += size(m)
 }
 
-// forget drops what the requests of the turns to come would leave out, once there is as
-// much of that as of the rest.
+// forget drops what the requests of the turns to come would leave out, once the
+// conversation is twice as long as it was when that was done last.
 func (p *Past) forget() {
-	if p.most <= 0 || p.chars <= 2*p.most {
+	if p.most <= 0 || p.chars <= max(p.enough, 2*p.most) {
 		return
 	}
 	kept, left := fit(p.messages, p.most)
 	p.messages = slices.Clone(kept) // the others are to be collected
 	p.left = p.left.plus(left)
 	p.chars -= left.Chars
+	p.enough = 2 * p.chars
 }
 
 // told reports whether the model has been told this, and nothing else under the name
