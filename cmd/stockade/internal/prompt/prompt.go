@@ -198,26 +198,28 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	return Choice{}, false
 }
 
-// Shows are the rows that a choice shows, and then what it is about once more; nil if
-// the choice is an answer.
+// Shows are the rows that a choice shows; nil if the choice is an answer. Where the
+// question then is no longer in sight, [Prompt.Again] follows.
 func (p *Prompt) Shows(v View, c Choice) []string {
 	if !c.shows {
 		return nil
 	}
-	var rows []string
 	switch c.Letter {
-	case keyDetails:
-		p.opened = true
-		rows = p.details(v)
 	case keyWhole:
-		rows = p.whole(v)
+		return p.whole(v)
 	case keyArguments:
-		rows = p.arguments(v)
+		return p.arguments(v)
 	}
-	if p.again != "" {
-		rows = append(rows, v.ours(terminal.Bold, "  ", p.again)...)
+	p.opened = true
+	return p.details(v)
+}
+
+// Again says in a row what the question is about.
+func (p *Prompt) Again(v View) []string {
+	if p.again == "" {
+		return nil
 	}
-	return rows
+	return v.ours(terminal.Bold, "  ", p.again)
 }
 
 // Unanswered is what is said to who has typed something else.

@@ -66,6 +66,7 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 			}
 			return choice, err
 		}
+		shown = append(shown, p.Again(v)...)
 	}
 }
 

@@ -261,11 +261,12 @@ func TestPicture(t *testing.T) {
 	s := p.sits(z)
 	var frames []frame
 	shows := func(seconds float64) {
+		s.settles()
 		screen := strings.ReplaceAll(s.capture("-e"), p.dir, "/home/ada/projects/the-garden") // which is as long
 		frames = append(frames, frame{screen, seconds})
 	}
 	p.answers(
-		calls("", call("file_read", `{"path":"notes.md"}`)),
+		calls(hold, call("file_read", `{"path":"notes.md"}`)),
 		calls("", call("file_edit", `{"path":"notes.md","old_string":"TODO","new_string":"DONE","replace_all":true}`), bash("make test")),
 		text(hold+"Both are **done**, and the notes pass."))
 	s.says("stockade chat")
@@ -275,15 +276,18 @@ func TestPicture(t *testing.T) {
 	s.until(`run the tests`)
 	shows(1.5)
 	s.presses("Enter")
-	s.until(`\[y\]`)
+	p.held()
+	s.until(`waiting for the model`)
+	shows(1)
+	p.goesOn()
+	s.until(question)
 	shows(4)
-	s.settles()
 	s.presses("y")
 	p.held()
 	s.until(`ok  notes`)
 	shows(2)
 	p.goesOn()
-	s.until(`the notes pass`)
+	s.until(`\d tokens`)
 	s.until(prompt)
 	shows(5)
 	svg := draw(z, frames)

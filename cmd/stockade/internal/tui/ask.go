@@ -12,6 +12,7 @@ type question struct {
 	prompt *prompt.Prompt
 	answer chan prompt.Choice // takes one
 	quiet  time.Time          // since when nothing else was typed
+	opened bool               // more of it was shown
 	wrong  bool               // the last key was no answer
 }
 
@@ -71,7 +72,7 @@ func (m *model) press(key string) (taken bool) {
 		return true
 	case m.drafting() || !seen:
 		q.quiet = m.now()
-		return m.o.Editor == nil
+		return m.o.Editor == nil || q.opened
 	}
 	choice, ok := q.prompt.Answer(m.asking(), key)
 	if q.wrong = !ok; q.wrong {
@@ -79,6 +80,7 @@ func (m *model) press(key string) (taken bool) {
 	}
 	if rows := q.prompt.Shows(m.asking(), choice); rows != nil {
 		m.print(rows...)
+		q.opened, q.quiet = true, m.now() // they offer more keys, and are to be seen first
 		return true
 	}
 	if choice.Letter != 'y' && choice != q.prompt.No() { // what came of these, the call says

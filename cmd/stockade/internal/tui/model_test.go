@@ -101,7 +101,8 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		"what was typed is set aside, and is there again":  {[]string{"go on", "ask", "wait", "esc", "wait", "n"}, "n", "go on"},
 		"a key at once after what was typed is set aside":  {[]string{"go on", "ask", "esc", "y"}, "", "y"},
 		"more is shown, and the question stays":            {[]string{"ask", "wait", "?"}, "", ""},
-		"an answer after more was shown":                   {[]string{"ask", "wait", "?", "y"}, "y", ""},
+		"an answer after more was shown":                   {[]string{"ask", "wait", "?", "wait", "y"}, "y", ""},
+		"a key at once after more was shown":               {[]string{"ask", "wait", "?", "y"}, "", ""},
 		"a stop is no answer, and what was typed is there": {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
 	} {
 		t.Run(name, func(t *testing.T) {
