@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -200,7 +201,7 @@ func (t *turns) refresh(ctx context.Context, _ string) error {
 	t.Tools.SetCatalog(catalog)
 	t.tools = toolset{here: here{catalog, found.added}, ceiling: t.a.Ceiling}
 	t.a.offNotes(found)
-	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
+	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", words.Plural(len(t.tools.on()), "tool"))
 	return nil
 }
 
@@ -212,7 +213,7 @@ func (t *turns) fuel(context.Context, string) error {
 		if name == "" {
 			name = "session"
 		}
-		w.Row(name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
+		w.Row(name, words.Count(u.Used), words.Count(u.Limit-min(u.Used, u.Limit)), words.Count(u.Limit))
 	}
 	return t.a.s.table(w)
 }

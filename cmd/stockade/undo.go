@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/undo"
@@ -58,9 +59,9 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 		fmt.Fprintf(w, "nothing to do: the files of turn %d are like that already; %s\n", out.Turn, next)
 		return nil
 	}
-	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, plural(len(changes.Files)+changes.More, "file"))
+	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, words.Plural(len(changes.Files)+changes.More, "file"))
 	prompt, _, _ := strings.Cut(out.Prompt, "\n")
-	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(clip(prompt, 70)))
+	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(words.Clip(prompt, 70)))
 	lines := changes.Summary
 	if len(lines) == 0 {
 		for _, c := range changes.Files {
