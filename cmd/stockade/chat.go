@@ -129,15 +129,19 @@ func (t *turns) do(ctx context.Context, typed string) (leave bool, err error) {
 		return false, nil
 	case command && (typed == "/quit" || typed == "/exit"):
 		return true, nil
-	case command:
-		if err := t.slash(ctx, typed); err != nil {
-			t.a.s.note("%v", err)
-		}
-		return false, nil
 	}
 	return false, t.interruptible(ctx, func(ctx context.Context) error {
-		if command, ok := strings.CutPrefix(typed, "!"); ok && !spaced {
-			return t.showShell(ctx, command)
+		shell, isShell := strings.CutPrefix(typed, "!")
+		switch {
+		case command:
+			err := t.slash(ctx, typed)
+			if err == nil || errors.Is(err, context.Canceled) {
+				return err
+			}
+			t.a.s.note("%v", err) // its hints name commands of the shell
+			return nil
+		case isShell && !spaced:
+			return t.showShell(ctx, shell)
 		}
 		return t.show(ctx, typed, typed)
 	})
@@ -149,7 +153,11 @@ func (t *turns) interruptible(ctx context.Context, run func(context.Context) err
 	defer cancel(nil)
 	t.a.turn.Store(&cancel)
 	defer t.a.turn.Store(nil)
-	return run(ctx)
+	err := run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return context.Cause(ctx) // which says by whom
+	}
+	return err
 }
 
 // isCommand tells a command of the chat, or a mistyped one, from a prompt.
