@@ -118,7 +118,7 @@ func (t *Transcript) call(e session.Event, out *parts) {
 		if m, ok := e.Message(); ok {
 			var data llm.CallData
 			if json.Unmarshal(m.Data, &data) == nil {
-				c.name, c.args = toolName(data.Function.Name), mainArgs(data.Function.Name, json.RawMessage(data.Function.Arguments))
+				c.name, c.args = words.ToolName(data.Function.Name), mainArgs(data.Function.Name, json.RawMessage(data.Function.Arguments))
 			} else {
 				c.name, c.args = "(unknown)", inline(m.Content)
 			}
@@ -201,7 +201,7 @@ func (t *Transcript) take(c *call, e session.Event) {
 			return
 		}
 		if c.result = env; c.number == 0 {
-			c.name = toolName(data.Name)
+			c.name = words.ToolName(data.Name)
 		}
 		if c.decided != nil && c.decided.Change != nil { // the model knows no flags
 			if said, ok := strings.CutSuffix(env.Error, c.decided.Change.String()); ok {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 const (
@@ -164,18 +163,6 @@ var blanks = regexp.MustCompile(` {3,}`)
 func inline(text string) string {
 	text = terminal.Line(text)
 	return blanks.ReplaceAllStringFunc(text, func(s string) string { return "<" + strconv.Itoa(len(s)) + " blanks>" })
-}
-
-// toolName is a name as a part of a row of ours: what no tool can be called is quoted.
-func toolName(s string) string {
-	if tool.ValidName(s) {
-		return s
-	}
-	quoted := strconv.QuoteToASCII(s)
-	if len(quoted) > 60 {
-		return quoted[:60] + `..."`
-	}
-	return quoted
 }
 
 // linesOf are the lines of a text, none of an empty one.
