@@ -83,8 +83,9 @@ func (p *Past) add(e session.Event) {
 		p.asides = nil
 	}
 	m, ok := e.Message()
-	// Calls outside a turn are a person's own, and no part of the conversation.
-	if e.Turn == 0 && m.Kind != llm.System {
+	// Calls outside a turn are a person's own, and no part of the conversation. What the
+	// model is told of one is.
+	if e.Turn == 0 && e.Call != "" {
 		p.addAside(e.Call, m)
 		return
 	}

@@ -133,8 +133,13 @@ func (w *way) fault(err error) tool.Result {
 // told is what the model is told: what it knows of these files is not so any more.
 func (w *way) told() string {
 	var names []string
-	for _, f := range w.files[:min(len(w.files), maxTold)] {
-		names = append(names, strconv.Quote(f.path))
+	bytes := 0
+	for _, f := range w.files {
+		name := strconv.Quote(f.path)
+		if bytes += len(name); len(names) == maxTold || bytes > maxToldBytes {
+			break
+		}
+		names = append(names, name)
 	}
 	if more := len(w.files) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
@@ -148,8 +153,11 @@ func (w *way) told() string {
 		"read them again before you rely on them or change them.", prompt, strings.Join(names, ", "))
 }
 
-// maxTold is how many files are named to the model.
-const maxTold = 30
+// How many files are named to the model, and in how many bytes.
+const (
+	maxTold      = 30
+	maxToldBytes = 8 << 10
+)
 
 // content is the content of a version, which is what was there when it was recorded,
 // whatever is in the store.

@@ -274,7 +274,7 @@ func TestTurnsAreUndoneOneAfterTheOther(t *testing.T) {
 		t.Errorf("it was asked about: %+v", w.asked)
 	}
 	told := w.events(session.TypeMessage)
-	if len(told) != 3 || !strings.Contains(told[2], `"kind":"system"`) || !strings.Contains(told[2], "ws/d/g.txt") {
+	if len(told) != 3 || !strings.Contains(told[2], `"brief":"undo"`) || !strings.Contains(told[2], "ws/d/g.txt") {
 		t.Errorf("the model is told %q", told)
 	}
 	if left, err := os.ReadDir(w.Path("stages")); err != nil || len(left) > 0 {
