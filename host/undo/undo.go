@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -23,12 +24,14 @@ type Undoer struct {
 	store   session.Store
 	session string
 	stages  func() string
+	known   *redact.Redactor
 }
 
 // New returns the undoer of a session. stages is the directory for what is staged;
-// empty: in memory.
-func New(store session.Store, session string, stages func() string) *Undoer {
-	return &Undoer{store: store, session: session, stages: stages}
+// empty: in memory. Differences in files that hold a secret that is known are not
+// shown; nil: none are known. It is safe for concurrent use.
+func New(store session.Store, session string, stages func() string, known *redact.Redactor) *Undoer {
+	return &Undoer{store: store, session: session, stages: stages, known: known}
 }
 
 // Output is the output of a call that undoes a turn.
@@ -68,10 +71,11 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	w, err := past.last(true)
+	find := past.last
 	if args.Redo {
-		w, err = past.again()
+		find = past.again
 	}
+	w, err := find()
 	if no, ok := errors.AsType[*refused](err); ok {
 		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
 	}
