@@ -46,14 +46,18 @@ type File struct {
 // Read reads the file in a directory, at most so many bytes of it; 0 is [MaxBytes].
 // That there is a file and it cannot be read is an error, where there is no other.
 func Read(dir string, most int) (File, error) {
-	if most <= 0 || most > MaxBytes {
-		most = MaxBytes
-	}
 	root, _, err := beneath.Open(dir)
 	if err != nil {
 		return File{}, err
 	}
 	defer root.Close()
+	return readFirst(root, most)
+}
+
+func readFirst(root beneath.Root, most int) (File, error) {
+	if most <= 0 || most > MaxBytes {
+		most = MaxBytes
+	}
 	var first error
 	for _, name := range Names {
 		f, err := read(root, name, most)
@@ -68,11 +72,8 @@ func Read(dir string, most int) (File, error) {
 }
 
 func read(root beneath.Root, name string, most int) (File, error) {
-	f, err := root.OpenStraight(name, os.O_RDONLY)
-	switch {
-	case errors.Is(err, syscall.ELOOP):
-		return File{}, errors.New("it is a symbolic link, which may lead to anything")
-	case err != nil:
+	f, err := open(root, name)
+	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err // the person knows the path
 		}
@@ -114,6 +115,28 @@ func read(root beneath.Root, name string, most int) (File, error) {
 	}
 	out.Text, out.Hidden = shown(data)
 	return out, nil
+}
+
+// open opens what is no link. Not every root can tell by opening.
+func open(root beneath.Root, name string) (*os.File, error) {
+	f, err := root.OpenStraight(name, os.O_RDONLY)
+	if !errors.Is(err, syscall.ELOOP) {
+		return f, err
+	}
+	info, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() == fs.ModeSymlink:
+		return nil, errors.New("it is a symbolic link, which may lead to anything")
+	}
+	if f, err = root.OpenFile(name, os.O_RDONLY|beneath.Nonblock, 0); err != nil {
+		return nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) { // a link may have taken its place
+		return nil, errors.Join(errors.New("it was exchanged while it was opened"), f.Close())
+	}
+	return f, nil
 }
 
 // shown is a text in which everything shows as what it is: what a person who looks
