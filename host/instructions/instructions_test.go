@@ -96,4 +96,8 @@ func TestALongFileIsCutAtALine(t *testing.T) {
 	if err != nil || !utf8.ValidString(f.Text) || len(f.Text) < 240 || f.Hidden != 0 || f.Next != 1 {
 		t.Errorf("of one line: %q, %d hidden, %v", f.Text, f.Hidden, err)
 	}
+	f, err = Read(project(t, map[string]string{"AGENTS.md": strings.Repeat("\u200b\n", 60)}), 250) // <U+200B> has more bytes
+	if err != nil || f.Text != strings.TrimSuffix(strings.Repeat("<U+200B>\n", 27), "\n") || f.Hidden != 27 || f.Next != 28 {
+		t.Errorf("of codes: %q, %d hidden, next line %d, %v", f.Text, f.Hidden, f.Next, err)
+	}
 }
