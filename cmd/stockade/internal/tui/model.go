@@ -38,7 +38,7 @@ type model struct {
 	o             Options
 	width, height int
 	now           func() time.Time
-	scroll        func(...any) tea.Cmd // shows rows above what moves
+	scroll        func(rows string) tea.Cmd // shows rows above what moves
 
 	typed   chan string // to who carries it out
 	queue   []string    // what was typed while something else was carried out
@@ -52,8 +52,7 @@ type model struct {
 	under    int      // as many rows: what moves leaves them room meanwhile
 	leaving  bool     // when all of out is on the screen
 	parting  bool     // the terminal was asked for the last time
-	peak     int      // rows that the live region had of late
-	peakAt   time.Time
+	region   region
 
 	answer *markdown.Stream // that is being given; nil: none
 	blank  bool             // the row above is an empty one
@@ -66,7 +65,7 @@ type model struct {
 }
 
 func newModel(o Options) *model {
-	return &model{o: o, now: time.Now, scroll: tea.Println, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
+	return &model{o: o, now: time.Now, scroll: above, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
 }
 
 // Init implements tea.Model.
@@ -77,6 +76,7 @@ func (m *model) Init() tea.Cmd {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
+	m.region.look()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.reflow(msg.Width)
@@ -202,7 +202,7 @@ func (m *model) flush() tea.Cmd {
 		}
 		return nil
 	}
-	n := min(len(m.out), max(m.height-m.peak-1, 1))
+	n := min(len(m.out), max(m.height-m.region.peak-1, 1))
 	m.flushing, m.under = true, n
 	var b strings.Builder
 	for i, row := range m.out[:n] {
@@ -212,9 +212,6 @@ func (m *model) flush() tea.Cmd {
 		b.WriteString(fitted(row, m.room()))
 	}
 	m.out = m.out[n:]
-	if b.Len() == 0 {
-		b.WriteByte(' ') // of nothing, the renderer would make no row
-	}
 	return tea.Sequence(m.scroll(b.String()), func() tea.Msg { return flushed{} })
 }
 

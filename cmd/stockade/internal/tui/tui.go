@@ -79,7 +79,9 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	if o.Color {
 		colors = colorprofile.ANSI
 	}
-	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+	out := &drawing{File: o.Out}
+	m.region.draws = out.times.Load
+	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
 		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
 	close(u.known)
 	work, stop := context.WithCancelCause(ctx)
