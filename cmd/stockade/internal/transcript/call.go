@@ -327,12 +327,17 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	switch {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
+	case env.Code == tool.CodeCancelled && c.exec && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case env.Code == tool.CodeFailed || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.quote(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
 		rows = p.say("", words.Clip(env.Error, 1000))
 	}
-	rows = append(rows, t.folded(linesOf(env.Stdout), c, true)...)
+	wrote := env.Stdout
+	if wrote == "" && env.Stderr == "" { // it was stopped: what was seen of it does not vanish
+		wrote = c.output.text
+	}
+	rows = append(rows, t.folded(linesOf(wrote), c, true)...)
 	rows = append(rows, t.folded(linesOf(env.Stderr), nil, true)...)
 	if env.Hint != "" && t.o.Verbose {
 		rows = append(rows, p.say(terminal.Dim, "hint: "+env.Hint)...)
@@ -345,7 +350,7 @@ func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil
 
 // verdict is what a person has said.
 func (t *Transcript) verdict(c *call) string {
-	if !c.asked() || !c.done || c.deleted || t.o.Typed && !*c.decided.Answer {
+	if !c.asked() || !c.done || c.deleted || !*c.decided.Answer && (t.o.Typed || c.result.Code == tool.CodeCancelled) {
 		return ""
 	}
 	d, said := c.decided, ""

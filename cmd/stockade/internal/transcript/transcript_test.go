@@ -105,6 +105,18 @@ func TestACallIsARow(t *testing.T) {
   1  grep "TODO" in *.md in doc                                1 line     3 ms
      │ notes.md:4: TODO
 `},
+		"a command that was stopped shows what it has written": {
+			[]session.Event{bash, runs, event(session.TypeProgress, "a", tool.Progress{Output: "ok a\nok b\n"}), answered(nil, ""),
+				returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "bash was cancelled after 191577 units of fuel"))}, `
+  1  bash  go test ./...                                      stopped     3 ms
+     │ ok a
+     │ ok b
+`},
+		"a question that nobody waits for was answered by nobody": {
+			[]session.Event{edit, answered(&no, ""), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "file_edit was cancelled before its changes were made"))}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                 stopped     3 ms
+     file_edit was cancelled before its changes were made
+`},
 		"an empty result says so": {
 			[]session.Event{proposed("a", "glob", `{"pattern":"*.c","path":"."}`), gave("a", "\n")}, `
   1  glob "*.c"                                                 empty     3 ms

@@ -18,6 +18,7 @@ import (
 type (
 	happened []any                // the following, in their order
 	text     string               // lines to be shown
+	passed   struct{}             // a call that is not shown
 	done     struct{ leave bool } // what was typed is carried out
 	flushed  struct{}             // the rows that were under way are on the screen
 	parted   struct{}             // the terminal does not answer any more
@@ -123,6 +124,8 @@ func (m *model) happens(what any) tea.Cmd {
 	case text:
 		m.endAnswer()
 		m.print(strings.Split(string(what), "\n")...)
+	case passed:
+		m.o.Transcript.Passed()
 	case *question:
 		m.ask(what)
 	case withdrawn:

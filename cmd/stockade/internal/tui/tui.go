@@ -140,6 +140,9 @@ func (u *UI) pump() {
 // Event shows an event of the session.
 func (u *UI) Event(e session.Event) { u.send(e) }
 
+// Passed counts a call of which no event is shown.
+func (u *UI) Passed() { u.send(passed{}) }
+
 // Rows returns a writer whose lines are shown in the order in which they come. What
 // is written has to be fit for a terminal.
 func (u *UI) Rows() io.Writer { return &rows{ui: u} }
