@@ -327,7 +327,7 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	switch {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
-	case env.Code == tool.CodeCancelled && c.exec && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
+	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case env.Code == tool.CodeFailed || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.quote(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:

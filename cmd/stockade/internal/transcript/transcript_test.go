@@ -112,6 +112,11 @@ func TestACallIsARow(t *testing.T) {
      │ ok a
      │ ok b
 `},
+		"that a question was about what it had changed is said": {
+			[]session.Event{bash, runs, answered(&no, ""), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "bash was cancelled before its changes were made"))}, `
+  1  bash  go test ./...                                      stopped     3 ms
+     bash was cancelled before its changes were made
+`},
 		"a question that nobody waits for was answered by nobody": {
 			[]session.Event{edit, answered(&no, ""), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "file_edit was cancelled before its changes were made"))}, `
   1  file_edit notes.md  "TODO" → "DONE", all                 stopped     3 ms
@@ -275,7 +280,7 @@ func TestATurnHasRoom(t *testing.T) {
 	}{
 		"with all that is known": {[]session.Event{delta("I "), delta("look."), proposed("a", "file_read", `{"path":"a"}`), changes, gave("a", "x"), delta("Done."), end},
 			"\n{I }\n{look.}\n\n  1  file_read a                                              created     3 ms\n     │ created x\n\n{Done.}\n\n" +
-				"  3 calls (1 failed, 1 not allowed) · 1 change · 3.4 s · 2,310 tokens\n    (12 % of the context) · $0.0042\n"},
+				"  3 calls (1 failed, 1 not allowed) · 1 change · 3.4 s ·\n    2,310 tokens (12 % of the context) · $0.0042\n"},
 		"without calls and tokens": {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
 		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
 			"\n{Hel}\n(void)\n\n     the provider is busy (429); next try in 38 s, 2 of 4\n\n{Hello.}\n"},

@@ -57,6 +57,7 @@ type model struct {
 
 	answer *markdown.Stream // that is being given; nil: none
 	blank  bool             // the row above is an empty one
+	echoed bool             // it is what was typed
 
 	drawn []int // how wide the rows are that stand above the cursor
 
@@ -155,6 +156,9 @@ func (m *model) event(e session.Event) {
 			m.print(m.answer.Add(part.Answer)...)
 		default:
 			m.endAnswer()
+			if m.echoed {
+				m.gap()
+			}
 			if m.blank && len(part.Rows) > 0 && part.Rows[0] == "" {
 				part.Rows = part.Rows[1:]
 			}
@@ -184,7 +188,7 @@ func (m *model) room() int { return max(m.width-1, 1) }
 func (m *model) print(rows ...string) {
 	for _, row := range rows {
 		m.out = append(m.out, row)
-		m.blank = row == ""
+		m.blank, m.echoed = row == "", false
 	}
 }
 
@@ -233,6 +237,7 @@ func (m *model) next() tea.Cmd {
 	if m.o.Editor != nil {
 		m.gap()
 		m.print(m.echo(typed)...)
+		m.echoed = true
 	}
 	m.typed <- typed // it has room: nothing is carried out now
 	return nil
