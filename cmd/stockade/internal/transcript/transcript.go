@@ -309,7 +309,7 @@ func (t *Transcript) summary() (out []string) {
 	p := t.page()
 	before, row := "  ", "" // it is broken between what it says
 	end := func() {
-		for _, row := range p.wrapped(row, len("    ")) {
+		for _, row := range p.wrapped(row, len(before)) {
 			out = append(out, p.style(terminal.Dim, before+row))
 			before = "    "
 		}
@@ -320,7 +320,7 @@ func (t *Transcript) summary() (out []string) {
 		switch {
 		case row == "":
 			joined = part
-		case p.columns > 0 && terminal.Width(joined) > p.columns-1-len("    "):
+		case p.columns > 0 && terminal.Width(joined) > p.columns-1-len(before):
 			row += " ·"
 			end()
 			joined = part
