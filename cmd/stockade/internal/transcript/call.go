@@ -220,7 +220,7 @@ func (t *Transcript) message(p tool.Progress) []string {
 	if hint := t.o.Hint(p.Hint); hint != "" {
 		text += ": " + hint
 	}
-	return t.page().quote(terminal.Dim, text)
+	return t.page().prose(terminal.Dim, text)
 }
 
 // begin shows the row of a call that a person has waited for, and what it has written
@@ -304,7 +304,7 @@ func (t *Transcript) came(c *call) (rows []string) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
 		if hint != "" {
-			rows = append(rows, p.quote(terminal.Dim, hint)...)
+			rows = append(rows, p.prose(terminal.Dim, hint)...)
 		}
 	}
 	if c.kept() && !(t.o.Asked && c.asked() && c.after) {
@@ -329,7 +329,7 @@ func (t *Transcript) failed(c *call) (rows []string) {
 		return nil // that is said in a word
 	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case env.Code == tool.CodeFailed || env.Code == tool.CodeTrap: // in words of the tool
-		rows = p.quote(terminal.Red, clipped(strings.Split(env.Error, "\n")))
+		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
 		rows = p.say("", words.Clip(env.Error, 1000))
 	}

@@ -143,6 +143,16 @@ func (p page) quote(style, text string) (rows []string) {
 	return rows
 }
 
+// prose are words of others, behind bars and broken between them.
+func (p page) prose(style, text string) (rows []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, row := range p.wrapped(terminal.Visible(line), terminal.Width(bar)) {
+			rows = append(rows, bar+p.style(style, row))
+		}
+	}
+	return rows
+}
+
 // broken breaks a visible line into rows that have room behind so many columns.
 func (p page) broken(line string, behind int) []string {
 	if p.columns <= 0 {

@@ -314,14 +314,15 @@ func (t *Transcript) summary() (out []string) {
 			before = "    "
 		}
 	}
-	for _, part := range said {
-		part = terminal.Line(part)
-		joined := row + " · " + part
+	for i, part := range said {
+		if part = terminal.Line(part); i < len(said)-1 {
+			part += " ·"
+		}
+		joined := row + " " + part
 		switch {
 		case row == "":
 			joined = part
 		case p.columns > 0 && terminal.Width(joined) > p.columns-1-len(before):
-			row += " ·"
 			end()
 			joined = part
 		}

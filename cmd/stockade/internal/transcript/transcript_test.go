@@ -295,6 +295,24 @@ func TestATurnHasRoom(t *testing.T) {
 
 // TestOutputIsShownAsItComes where there is no live region, once somebody has waited, and
 // not again at the end.
+// TestWordsStayWhole on a narrow terminal: those of a tool, and what a turn took.
+func TestWordsStayWhole(t *testing.T) {
+	end := ended(1)
+	end.Body = tool.Marshal(session.TurnEnded{Reason: session.EndAnswered, Calls: 1, DurationMS: 3400, Usage: llm.Usage{InputTokens: 15000, OutputTokens: 90}, Context: &session.ContextUse{Used: 13, Limit: 100}})
+	got := shownBy(options(40), proposed("a", "grep", `{"pattern":"a*"}`), returned("a", tool.Result{Output: tool.Marshal(map[string]any{"output": "", "hint": "no line matches; pattern is a regular expression"})}), end)
+	want := `
+  1  grep "a*"          empty     3 ms
+     │ no line matches; pattern is a
+     │ regular expression
+
+  1 call · 3.4 s ·
+    15,090 tokens (13 % of the context)
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestOutputIsShownAsItComes(t *testing.T) {
 	events := []session.Event{
 		proposed("a", "bash", `{"command":"make"}`), event(session.TypeCallIntended, "a", session.Intent{Exec: true}),
