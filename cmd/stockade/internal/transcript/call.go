@@ -367,7 +367,11 @@ func (t *Transcript) verdict(c *call) string {
 		return ""
 	}
 	if t.o.Past || !*d.Answer && d.By != "terminal" {
-		said += ", by " + terminal.Line(d.By)
+		who := ", by "
+		if strings.HasPrefix(d.By, "no") { // body, or terminal to ask on
+			who = ": "
+		}
+		said += who + terminal.Line(d.By)
 	}
 	if t.o.Past {
 		said += " (asked because " + terminal.Line(d.Reason) + ")"

@@ -122,6 +122,11 @@ func TestACallIsARow(t *testing.T) {
   1  file_edit notes.md  "TODO" → "DONE", all                 stopped     3 ms
      file_edit was cancelled before its changes were made
 `},
+		"nobody who could be asked is named as such": {
+			[]session.Event{edit, event(session.TypeDecision, "a", session.Decision{Answer: &no, By: "no terminal to ask on"}), returned("a", denied)}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                      not allowed
+     not run: no terminal to ask on
+`},
 		"an empty result says so": {
 			[]session.Event{proposed("a", "glob", `{"pattern":"*.c","path":"."}`), gave("a", "\n")}, `
   1  glob "*.c"                                                 empty     3 ms

@@ -248,7 +248,7 @@ const mostEchoed = 10
 
 // echo is a prompt as it stays on the screen.
 func (m *model) echo(typed string) []string {
-	rows := terminal.Fold(typed, "> ", "  ", m.room()+1)
+	rows := terminal.Fold(strings.TrimRight(typed, "\n"), "> ", "  ", m.room()+1)
 	if more := len(rows) - mostEchoed; more > 0 {
 		rows = append(rows[:mostEchoed], fmt.Sprintf("  … %d more rows", more))
 	}
