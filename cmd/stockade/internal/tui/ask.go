@@ -40,9 +40,6 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 
 // ask shows a question.
 func (m *model) ask(q *question) {
-	if m.echoed {
-		m.gap()
-	}
 	m.asked = q
 	q.quiet = m.now()
 }

@@ -144,6 +144,9 @@ func (m *model) happens(what any) tea.Cmd {
 
 // event shows an event of the session.
 func (m *model) event(e session.Event) {
+	if m.echoed {
+		m.gap()
+	}
 	for _, part := range m.o.Transcript.Show(e) {
 		switch {
 		case part.Restart:
@@ -156,9 +159,6 @@ func (m *model) event(e session.Event) {
 			m.print(m.answer.Add(part.Answer)...)
 		default:
 			m.endAnswer()
-			if m.echoed {
-				m.gap()
-			}
 			if m.blank && len(part.Rows) > 0 && part.Rows[0] == "" {
 				part.Rows = part.Rows[1:]
 			}
