@@ -354,6 +354,9 @@ func (t *Transcript) verdict(c *call) string {
 		return ""
 	}
 	d, said := c.decided, ""
+	if t.o.Asked && !t.o.Past && d.By == "terminal" {
+		return "" // that was said below the question
+	}
 	switch yes := *d.Answer; {
 	case yes && c.after && c.result.Success:
 		said = "kept" + scopeWords(d.Scope)

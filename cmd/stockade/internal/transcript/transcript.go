@@ -37,7 +37,7 @@ type Options struct {
 	// waited for a second.
 	Live bool
 	// Asked says that questions were shown where these rows are: the changes that one
-	// has shown are not repeated.
+	// has shown are not repeated, nor the answer.
 	Asked bool
 	// Calls is how many calls the session has had before.
 	Calls int

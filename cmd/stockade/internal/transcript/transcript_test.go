@@ -148,12 +148,10 @@ func TestACallIsARow(t *testing.T) {
 		"what a person has seen in the question is not shown again": {
 			[]session.Event{edit, event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}), answered(&yes, policy.ScopeSession), event(session.TypeCallChanges, "a", edited), gave("a", "Replaced 2")}, `
   1  file_edit notes.md  "TODO" → "DONE", all                   +2 −2     3 ms
-     kept, for this session
 `},
 		"a no": {
 			[]session.Event{edit, event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}), answered(&no, ""), returned("a", denied)}, `
   1  file_edit notes.md  "TODO" → "DONE", all                      you said no
-     dropped
 `},
 		"a command that changed nothing": {
 			[]session.Event{bash, runs, exit(0, "ok\n")}, `

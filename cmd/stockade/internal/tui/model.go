@@ -271,6 +271,8 @@ func (m *model) keepBeating() tea.Cmd {
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
+	case m.leaving:
+		return nil
 	case m.o.Editor != nil && m.o.Editor.Open() && (key == "ctrl+c" || key == "esc"):
 		return m.edit(msg) // closes its list
 	case key == "ctrl+c":

@@ -159,6 +159,10 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if !d.m.leaving || !strings.HasSuffix(strings.TrimSpace(d.sees()), "come back") {
 		t.Errorf("it stays, and shows\n%s", d.sees())
 	}
+	d.does("ctrl+c", "x", "ctrl+d")
+	if n := strings.Count(d.sees(), "come back"); n != 1 {
+		t.Errorf("how to come back is said %d times", n)
+	}
 }
 
 // What is drawn below is never as high as the terminal, and what scrolls away comes
