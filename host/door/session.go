@@ -123,7 +123,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Log.Redact(d.opts.Known)
 	var past agent.Past
 	if !isNew {
-		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0))); err != nil {
+		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0)), opts.Agent.HistoryChars); err != nil {
 			return nil, err
 		}
 		s.Asides = past.Asides()

@@ -43,7 +43,7 @@ type model struct {
 	typed   chan string // to who carries it out
 	queue   []string    // what was typed while something else was carried out
 	busy    bool
-	since   time.Time // when that began
+	since   time.Time // when that began, or something was last heard of it
 	beating bool
 	beats   int
 
@@ -140,6 +140,7 @@ func (m *model) happens(what any) tea.Cmd {
 
 // event shows an event of the session.
 func (m *model) event(e session.Event) {
+	m.since = m.now()
 	for _, part := range m.o.Transcript.Show(e) {
 		switch {
 		case part.Restart:

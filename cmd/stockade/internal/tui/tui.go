@@ -80,6 +80,7 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 		colors = colorprofile.ANSI
 	}
 	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+		tea.WithFPS(120),             // for as short a time what has scrolled stands below, too
 		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
 	close(u.known)
 	work, stop := context.WithCancelCause(ctx)
