@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -177,7 +178,7 @@ func showPacked(s *stdio, p author.Packed) error {
 	if p.Manifest.Version != "" {
 		name += " " + p.Manifest.Version
 	}
-	fmt.Fprintf(s.out, "%s: %s, %s\nsha256:%s\n", terminal.Line(p.Module.Path), terminal.Line(name), humanBytes(p.Module.Bytes), p.Module.Digest)
+	fmt.Fprintf(s.out, "%s: %s, %s\nsha256:%s\n", terminal.Line(p.Module.Path), terminal.Line(name), words.Bytes(p.Module.Bytes), p.Module.Digest)
 	var err error
 	for _, t := range p.Manifest.Tools {
 		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(asksFor(t.Capabilities)))
@@ -349,10 +350,10 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 		}
 	}
 	if failed > 0 {
-		return &exitErr{code: exitError, message: fmt.Sprintf("%s in %s", plural(failed, "failure"), plural(calls, "call")),
+		return &exitErr{code: exitError, message: fmt.Sprintf("%s in %s", words.Plural(failed, "failure"), words.Plural(calls, "call")),
 			hint: "--update writes down what the tools answer now; look at the difference then"}
 	}
-	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", plural(calls, "call"))
+	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", words.Plural(calls, "call"))
 	return err
 }
 
@@ -384,14 +385,14 @@ func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Cat
 
 // showOutcome prints how a call went, and what of it is not as expected.
 func showOutcome(out io.Writer, file string, o author.Outcome) {
-	what := terminal.Line(clip(o.Tool+" "+o.Args, 60))
+	what := terminal.Line(words.Clip(o.Tool+" "+o.Args, 60))
 	switch {
 	case o.Tool == "":
 		fmt.Fprintf(out, "  FAIL  %s:%d\n", terminal.Line(file), o.Line)
 	case len(o.Problems) > 0:
 		fmt.Fprintf(out, "  FAIL  %s (%s:%d)\n", what, terminal.Line(file), o.Line)
 	default:
-		fmt.Fprintf(out, "  ok    %s (%.1f ms, %s fuel)\n", what, float64(o.Usage.Duration.Microseconds())/1000, humanCount(o.Usage.FuelUsed))
+		fmt.Fprintf(out, "  ok    %s (%.1f ms, %s fuel)\n", what, float64(o.Usage.Duration.Microseconds())/1000, words.Count(o.Usage.FuelUsed))
 	}
 	for _, p := range o.Problems {
 		for line := range strings.SplitSeq(p, "\n") {

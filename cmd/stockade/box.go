@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -23,7 +24,7 @@ func (a *app) sandboxOptions() sandbox.Options {
 		Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet && !a.checking.Load() {
-				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
+				a.s.note("compiling %s (%s), once ...", m.Name, words.Bytes(m.Bytes))
 			}
 		},
 		Compiled: func(m *tool.Module, d time.Duration, err error) {

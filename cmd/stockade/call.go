@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -220,7 +221,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	}
 	a.notes(r.Note)
 	if a.flags.verbose {
-		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), humanCount(r.Usage.FuelUsed), humanBytes(int64(r.Usage.PeakMemoryBytes)))
+		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), words.Count(r.Usage.FuelUsed), words.Bytes(int64(r.Usage.PeakMemoryBytes)))
 	}
 	return end
 }
@@ -273,7 +274,7 @@ func (a *app) resultError(req request, e *tool.Error) error {
 // explainHint is the command that explains this call and no other, if one can be
 // copied.
 func (a *app) explainHint(req request) string {
-	words := []string{"stockade", "policy", "explain", "--caller", string(req.call.Caller)}
+	argv := []string{"stockade", "policy", "explain", "--caller", string(req.call.Caller)}
 	for _, f := range []struct {
 		flag   string
 		values []string
@@ -281,21 +282,21 @@ func (a *app) explainHint(req request) string {
 		{"--mount", a.flags.mounts}, {"--allow", a.flags.allow}, {"--allow-net", a.flags.allowNet}, {"--deny", a.flags.deny},
 	} {
 		for _, v := range f.values {
-			words = append(words, f.flag, v)
+			argv = append(argv, f.flag, v)
 		}
 	}
 	if a.flags.dir != "" {
-		words = append(words, "-C", a.flags.dir)
+		argv = append(argv, "-C", a.flags.dir)
 	}
-	words = append(append(words, req.name), req.args...)
-	for i, w := range words {
+	argv = append(append(argv, req.name), req.args...)
+	for i, w := range argv {
 		quoted, ok := shellword.Quote(w)
 		if !ok {
 			return ""
 		}
-		words[i] = quoted
+		argv[i] = quoted
 	}
-	line := strings.Join(words, " ")
+	line := strings.Join(argv, " ")
 	if len(line) > maxAllow {
 		return "the field `denial` of what --json prints says which rule of which layer decides"
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -85,13 +86,13 @@ func (c card) head() string {
 	case r.Same():
 		return c.beside(name, terminal.Dim, "which you have")
 	case r.Was == nil:
-		return c.beside(name, terminal.Dim, humanBytes(r.Record.Bytes))
+		return c.beside(name, terminal.Dim, words.Bytes(r.Record.Bytes))
 	}
 	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Record.Manifest)
 	if r.Was.Signer == r.Record.Signer && r.Record.Signer != "" {
 		return c.beside(name, terminal.Green, "the same signer")
 	}
-	return c.beside(name, terminal.Dim, humanBytes(r.Record.Bytes))
+	return c.beside(name, terminal.Dim, words.Bytes(r.Record.Bytes))
 }
 
 // signed says who has signed, and whether that is somebody else than before. A
@@ -200,7 +201,7 @@ func (c card) changes(room int) (out []string) {
 		}
 		left := len(changes) - i
 		if len(out)+len(rows) > room || left > 1 && len(out)+len(rows)+1 > room {
-			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  and %s; ? shows all of it", plural(left, "more change"))))
+			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  and %s; ? shows all of it", words.Plural(left, "more change"))))
 		}
 		out = append(out, rows...)
 	}

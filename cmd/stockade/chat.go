@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -128,15 +129,19 @@ func (t *turns) do(ctx context.Context, typed string) (leave bool, err error) {
 		return false, nil
 	case command && (typed == "/quit" || typed == "/exit"):
 		return true, nil
-	case command:
-		if err := t.slash(ctx, typed); err != nil {
-			t.a.s.note("%v", err)
-		}
-		return false, nil
 	}
 	return false, t.interruptible(ctx, func(ctx context.Context) error {
-		if command, ok := strings.CutPrefix(typed, "!"); ok && !spaced {
-			return t.showShell(ctx, command)
+		shell, isShell := strings.CutPrefix(typed, "!")
+		switch {
+		case command:
+			err := t.slash(ctx, typed)
+			if err == nil || errors.Is(err, context.Canceled) {
+				return err
+			}
+			t.a.s.note("%v", err) // its hints name commands of the shell
+			return nil
+		case isShell && !spaced:
+			return t.showShell(ctx, shell)
 		}
 		return t.show(ctx, typed, typed)
 	})
@@ -148,7 +153,11 @@ func (t *turns) interruptible(ctx context.Context, run func(context.Context) err
 	defer cancel(nil)
 	t.a.turn.Store(&cancel)
 	defer t.a.turn.Store(nil)
-	return run(ctx)
+	err := run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return context.Cause(ctx) // which says by whom
+	}
+	return err
 }
 
 // isCommand tells a command of the chat, or a mistyped one, from a prompt.
@@ -200,7 +209,7 @@ func (t *turns) refresh(ctx context.Context, _ string) error {
 	t.Tools.SetCatalog(catalog)
 	t.tools = toolset{here: here{catalog, found.added}, ceiling: t.a.Ceiling}
 	t.a.offNotes(found)
-	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
+	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", words.Plural(len(t.tools.on()), "tool"))
 	return nil
 }
 
@@ -212,7 +221,7 @@ func (t *turns) fuel(context.Context, string) error {
 		if name == "" {
 			name = "session"
 		}
-		w.Row(name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
+		w.Row(name, words.Count(u.Used), words.Count(u.Limit-min(u.Used, u.Limit)), words.Count(u.Limit))
 	}
 	return t.a.s.table(w)
 }

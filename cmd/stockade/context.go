@@ -58,14 +58,14 @@ func contextPicture(c agent.Context) string {
 	if c.Left.Chars > 0 {
 		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", words.Exact(int64(c.Left.Chars)))
 		if c.Left.Turns > 0 {
-			fmt.Fprintf(&b, "    %s, from the first on\n", plural(c.Left.Turns, "whole turn"))
+			fmt.Fprintf(&b, "    %s, from the first on\n", words.Plural(c.Left.Turns, "whole turn"))
 		}
 		if c.Left.Shortened > 0 {
-			fmt.Fprintf(&b, "    the arguments or the results of %s\n", plural(c.Left.Shortened, "call"))
+			fmt.Fprintf(&b, "    the arguments or the results of %s\n", words.Plural(c.Left.Shortened, "call"))
 		}
 	}
 
-	fmt.Fprintf(&b, "\n  the session: %s", plural(c.Spent.Turns, "turn"))
+	fmt.Fprintf(&b, "\n  the session: %s", words.Plural(c.Spent.Turns, "turn"))
 	switch u := c.Spent.Usage; {
 	case u.Total() > 0:
 		fmt.Fprintf(&b, ", %s tokens sent, %s received", words.Exact(int64(u.InputTokens)), words.Exact(int64(u.OutputTokens)))

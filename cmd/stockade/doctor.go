@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -218,13 +219,13 @@ func (a *app) findings(found []finding, bad, notes int) string {
 	b.WriteByte('\n')
 	switch {
 	case bad > 0:
-		fmt.Fprintf(&b, "%s to be mended (!)", plural(bad, "thing"))
+		fmt.Fprintf(&b, "%s to be mended (!)", words.Plural(bad, "thing"))
 		if notes > 0 {
 			fmt.Fprintf(&b, ", %d could be better (-)", notes)
 		}
 		b.WriteString("\n")
 	case notes > 0:
-		fmt.Fprintf(&b, "all that is needed works; %s could be better (-)\n", plural(notes, "thing"))
+		fmt.Fprintf(&b, "all that is needed works; %s could be better (-)\n", words.Plural(notes, "thing"))
 	default:
 		b.WriteString("all of it works\n")
 	}
@@ -235,14 +236,14 @@ func (a *app) findings(found []finding, bad, notes int) string {
 func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
 
 func checkProgram(context.Context, *app) finding {
-	words := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
+	said := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
 	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil && runtime.GOOS == "linux" {
-		words += ", kernel " + string(bytes.TrimSpace(data))
+		said += ", kernel " + string(bytes.TrimSpace(data))
 	}
 	if runtime.GOOS != "linux" {
-		return better("", "%s, where it was never tried", words)
+		return better("", "%s, where it was never tried", said)
 	}
-	return good("%s", words)
+	return good("%s", said)
 }
 
 func checkSettings(ctx context.Context, a *app) finding {
@@ -314,7 +315,7 @@ func checkSandbox(ctx context.Context, a *app) finding {
 
 func checkJail(_ context.Context, a *app) finding {
 	t := a.door().Tiers()
-	words := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
+	said := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
 	var mend []string
 	for _, l := range t.Lacks {
 		if l.Tier > t.Tier || l.Tier == policy.TierNone {
@@ -325,7 +326,7 @@ func checkJail(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	f := finding{State: stateOK, Says: words}
+	f := finding{State: stateOK, Says: said}
 	switch why := a.door().Staging([]policy.Mount{{Host: a.Work, Write: true}}); {
 	case a.Ceiling.MinTier != nil && int64(t.Tier) < a.Ceiling.MinTier.Value:
 		f.Says = fmt.Sprintf("bash is refused: %s is what confines a command here, and tier %d is asked for (%s)", t.Tier, a.Ceiling.MinTier.Value, a.Ceiling.MinTier.From)
@@ -333,7 +334,7 @@ func checkJail(_ context.Context, a *app) finding {
 	case t.Tier == policy.TierNone:
 		f.Says, f.State = "nothing confines a command here, and you allow that", stateNote
 	case why != "":
-		f.Says, f.State = words+"; they are asked about before they run: "+why, stateNote
+		f.Says, f.State = said+"; they are asked about before they run: "+why, stateNote
 	case len(mend) > 0:
 		f.State = stateNote
 	default:
@@ -395,7 +396,7 @@ func checkSecrets(ctx context.Context, a *app) finding {
 	case err != nil:
 		return failed(secretError(a, err))
 	case why != nil && len(kept) > 0:
-		return broken("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", plural(len(kept), "secret"), why)
+		return broken("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", words.Plural(len(kept), "secret"), why)
 	case why != nil:
 		return good("%s; they go to an encrypted file: %v", noneOr(len(inFile)), why)
 	}
@@ -430,20 +431,20 @@ func checkPolicy(_ context.Context, a *app) finding {
 			parts = append(parts, l.none)
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.home(a.Layers[i].Path), plural(len(a.Layers[i].Describe()), "rule")))
+		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.home(a.Layers[i].Path), words.Plural(len(a.Layers[i].Describe()), "rule")))
 	}
-	words := strings.Join(parts, ", ")
+	said := strings.Join(parts, ", ")
 	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
-		return better("stockade policy show", "%s; %s", words, unbound)
+		return better("stockade policy show", "%s; %s", said, unbound)
 	}
 	answers, err := a.Dirs.Answers()
 	if err != nil {
 		return failed(err)
 	}
 	if len(answers) > 0 {
-		words += fmt.Sprintf("; %s kept (stockade policy show)", plural(len(answers), "answer"))
+		said += fmt.Sprintf("; %s kept (stockade policy show)", words.Plural(len(answers), "answer"))
 	}
-	return good("%s", words)
+	return good("%s", said)
 }
 
 // checkLog reads what there is. A long log is not read to its end here.
@@ -467,7 +468,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	at, cancel := context.WithTimeout(ctx, maxCheck)
 	defer cancel()
 	v, err := sqlite.Verify(at, path, "")
-	what := fmt.Sprintf("%s, %s", a.home(path), humanBytes(info.Size()))
+	what := fmt.Sprintf("%s, %s", a.home(path), words.Bytes(info.Size()))
 	broke, chain := errors.AsType[*session.ChainError](err)
 	switch {
 	case at.Err() != nil:
@@ -479,7 +480,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	case err != nil:
 		return failed(err)
 	}
-	return good("chain intact, %s; %s", plural(int(v.Events), "event"), what)
+	return good("chain intact, %s; %s", words.Plural(int(v.Events), "event"), what)
 }
 
 // maxEntries is how much of the cache is counted.
@@ -515,11 +516,11 @@ func checkCache(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	words := fmt.Sprintf("%s in %s, %s", plural(len(entries), "compiled module"), a.home(dir), humanBytes(size))
+	said := fmt.Sprintf("%s in %s, %s", words.Plural(len(entries), "compiled module"), a.home(dir), words.Bytes(size))
 	if len(slow) > 0 {
-		return better("", "%s; to be compiled when first called: %s", words, strings.Join(slow, ", "))
+		return better("", "%s; to be compiled when first called: %s", said, strings.Join(slow, ", "))
 	}
-	return good("%s; the built-in tools are ready", words)
+	return good("%s; the built-in tools are ready", said)
 }
 
 func checkTools(ctx context.Context, a *app) finding {
@@ -540,9 +541,9 @@ func checkTools(ctx context.Context, a *app) finding {
 			denied = append(denied, e.Name)
 		}
 	}
-	words := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
+	said := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
 	if denied != nil {
-		words += ", switched off or denied: " + strings.Join(denied, ", ")
+		said += ", switched off or denied: " + strings.Join(denied, ", ")
 	}
 	var off, mend []string
 	for _, m := range h.added {
@@ -552,27 +553,27 @@ func checkTools(ctx context.Context, a *app) finding {
 		}
 	}
 	if off != nil {
-		return better(strings.Join(mend, "\n"), "%s, switched off: %s", words, strings.Join(off, ", "))
+		return better(strings.Join(mend, "\n"), "%s, switched off: %s", said, strings.Join(off, ", "))
 	}
-	return good("%s", words)
+	return good("%s", said)
 }
 
 func checkTerminal(_ context.Context, a *app) finding {
 	if !a.s.interactive() {
 		return good("none here: nobody can be asked, see `stockade help output`")
 	}
-	words := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
+	said := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
 	if columns, rows, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
-		words = fmt.Sprintf("%d×%d, %s", columns, rows, words)
+		said = fmt.Sprintf("%d×%d, %s", columns, rows, said)
 	}
 	if a.s.colors() {
-		words += ", colours"
+		said += ", colours"
 	} else {
-		words += ", no colours"
+		said += ", no colours"
 	}
 	locale := cmp.Or(a.s.env("LC_ALL"), a.s.env("LC_CTYPE"), a.s.env("LANG"))
 	if l := strings.ToLower(strings.ReplaceAll(locale, "-", "")); !strings.Contains(l, "utf8") {
-		return better("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", words, locale)
+		return better("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", said, locale)
 	}
-	return good("%s, UTF-8", words)
+	return good("%s, UTF-8", said)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
@@ -24,16 +25,27 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 	shown := t.transcriptOptions()
 	shown.Live, shown.Asked = true, false
 	env := a.s.env
+	var stopped atomic.Bool // what is carried out was told to stop
 	o := tui.Options{
 		// Of the terminals in use xterm, GNU screen and the console do not.
 		Reflows: env("XTERM_VERSION") == "" && env("STY") == "" && env("TERM") != "linux",
-		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed, Do: do,
+		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
 		Transcript: transcript.New(shown),
 		Leaving:    "`stockade session resume " + t.Log.ID() + "` goes on with it.",
+		Do: func(ctx context.Context, typed string) (leave bool) {
+			stopped.Store(false)
+			return do(ctx, typed)
+		},
 		Stop: func() {
-			select {
-			case a.signals <- os.Interrupt:
-			default: // it is not the first
+			again := stopped.Swap(true)
+			switch turn := a.turn.Swap(nil); {
+			case turn != nil:
+				(*turn)(errInterrupted)
+			case again: // it does not stop; where it has just ended, one key is too little to leave
+				select {
+				case a.signals <- os.Interrupt:
+				default: // it is not the first
+				}
 			}
 		},
 	}

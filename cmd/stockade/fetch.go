@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy/network"
@@ -41,7 +42,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
-				a.s.note("fetched %s of %s ...", humanBytes(done), humanBytes(total))
+				a.s.note("fetched %s of %s ...", words.Bytes(done), words.Bytes(total))
 			}
 		},
 	})

@@ -41,7 +41,7 @@ func (t *turns) initProject(ctx context.Context, arg string) error {
 		if arg != "" {
 			prompt = reviseInstructions
 		}
-		return t.interruptible(ctx, func(ctx context.Context) error { return t.show(ctx, prompt, "") })
+		return t.show(ctx, prompt, "")
 	}
 	if arg != "" {
 		return errors.New("the offline model cannot tell whether a text is right")
@@ -53,9 +53,7 @@ func (t *turns) initProject(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	return t.interruptible(ctx, func(ctx context.Context) error {
-		_, err := t.render(t.call(ctx, "file_write", map[string]any{"path": instructions.Names[0], "content": text}))
-		t.notAsked()
-		return err
-	})
+	_, err = t.render(t.call(ctx, "file_write", map[string]any{"path": instructions.Names[0], "content": text}))
+	t.notAsked()
+	return err
 }

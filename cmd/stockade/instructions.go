@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -23,18 +24,18 @@ func (t *turns) tellInstructions(again bool) {
 
 // instructionsWords says how much of a file was read.
 func instructionsWords(f instructions.File, again bool) string {
-	words := f.Name + " read"
+	said := f.Name + " read"
 	if again {
-		words += " again"
+		said += " again"
 	}
-	words += ", " + humanBytes(f.Bytes)
+	said += ", " + words.Bytes(f.Bytes)
 	if f.Next > 0 {
-		words += fmt.Sprintf(", of which the model gets %s", humanBytes(int64(len(f.Text))))
+		said += fmt.Sprintf(", of which the model gets %s", words.Bytes(int64(len(f.Text))))
 	}
 	if f.Hidden > 0 {
-		words += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", plural(f.Hidden, "character"))
+		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", words.Plural(f.Hidden, "character"))
 	}
-	return words
+	return said
 }
 
 // seeBrief looks whether a file of the project is told anew in this event.

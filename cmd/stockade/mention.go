@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -92,7 +93,7 @@ func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter
 			}
 			if len(seen) == maxMentions || room <= 0 {
 				t.a.s.note("@%s and what follows is not read: %d files go with a prompt at most, and %s; the model can read them itself",
-					path, maxMentions, humanBytes(maxMentionedText))
+					path, maxMentions, words.Bytes(maxMentionedText))
 				return
 			}
 			seen[filepath.Clean(path)] = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -149,14 +150,14 @@ func runPolicyShow(ctx context.Context, a *app) error {
 	}
 	w := table.New(table.Fixed("LAYER"), table.Fixed("ID"), table.Text("WHAT"), table.Path("WHERE"))
 	for _, s := range out {
-		words := s.Words
+		said := s.Words
 		if s.Changed != "" {
-			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
+			said += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
 		}
 		if s.Elsewhere {
-			words += " (no tool here has this name: it counts if that module still has it)"
+			said += " (no tool here has this name: it counts if that module still has it)"
 		}
-		w.Row(s.Source, s.ID, words, s.Origin)
+		w.Row(s.Source, s.ID, said, s.Origin)
 	}
 	return a.s.table(w)
 }
@@ -261,7 +262,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	for _, b := range bounds {
 		fmt.Fprintln(a.s.out, terminal.Line(b.Words))
 	}
-	says := plural(len(bounds), "thing")
+	says := words.Plural(len(bounds), "thing")
 	if warned > 0 {
 		a.s.note("%s can be used as a policy of the %s, with the warnings above; it says %s", name, source, says)
 		return nil

@@ -21,9 +21,9 @@ type printer struct {
 	s *stdio
 
 	shown       *markdown.Stream // the answer on a terminal; nil: there is none
-	atLineStart bool            // of the answer on stdout
-	held        strings.Builder // the answer of this step, where stdout is no terminal
-	writeErr    error           // of stdout, the first
+	atLineStart bool             // of the answer on stdout
+	held        strings.Builder  // the answer of this step, where stdout is no terminal
+	writeErr    error            // of stdout, the first
 }
 
 // transcriptOptions are those of all transcripts on this terminal.

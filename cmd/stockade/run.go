@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/instructions"
@@ -269,7 +270,7 @@ func (t *turns) endError(end session.TurnEnded) error {
 		if most, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= most.Value {
 			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)
 		}
-		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", plural(end.Steps-1, "step")), hint: hint}
+		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", words.Plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
 		if end.Limit == string(llm.FinishFilter) { // which would cut what follows too
 			goOn = "say it in other words: " + goOn

@@ -123,7 +123,7 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	for _, q := range []policy.Question{q, {Call: q.Call, Changes: q.Changes}, {Call: q.Call}} {
 		p := prompt.One(prompt.Question{Question: q.Redacted(known)})
 		rows := p.Rows(narrow)
-		for _, key := range []rune("?dj") {
+		for _, key := range "?dj" {
 			if c, ok := p.Answer(narrow, string(key)); ok {
 				rows = append(rows, p.Shows(narrow, c)...)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -113,7 +114,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		if title == "" && i.Turns == 0 {
 			title = "(stockade call)"
 		}
-		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(title, 60), i.Workspace)
+		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, words.Clip(title, 60), i.Workspace)
 	}
 	return a.s.table(w)
 }
@@ -177,12 +178,12 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if len(args) < 2 && !a.s.piped() {
 		return runChat(ctx, a, id)
 	}
-	words := args[min(1, len(args)):]
-	prompt, err := readPrompt(a.s, words)
+	typed := args[min(1, len(args)):]
+	prompt, err := readPrompt(a.s, typed)
 	if err != nil {
 		return err
 	}
-	return runTurn(ctx, a, id, prompt, words)
+	return runTurn(ctx, a, id, prompt, typed)
 }
 
 // lastConversation finds the one to go on with. What is typed next goes into it,
@@ -268,12 +269,12 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	head := fmt.Sprintf("%x", v.Head)
 	broken, isBroken := errors.AsType[*session.ChainError](err)
 	if isBroken {
-		err = fmt.Errorf("%s: the chain is broken after %s: %w", what, plural(int(v.Events), "good event"), broken)
+		err = fmt.Errorf("%s: the chain is broken after %s: %w", what, words.Plural(int(v.Events), "good event"), broken)
 	}
 	if v.Problems != nil {
 		found := fmt.Errorf("%s: the file is damaged or was tampered with: %s", what, strings.Join(v.Problems, "; "))
 		if err == nil && v.Events > 0 {
-			found = fmt.Errorf("%w (the chain of %s holds, head %s)", found, plural(int(v.Events), "event"), head)
+			found = fmt.Errorf("%w (the chain of %s holds, head %s)", found, words.Plural(int(v.Events), "event"), head)
 		}
 		err = errors.Join(found, err)
 	}

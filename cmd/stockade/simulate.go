@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -90,7 +91,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		w.Row(calls[i].Call.Turn, s.Tool, s.Was, now, s.Now.Source, clip(cmp.Or(s.Now.Rule, s.Now.Reason), 80))
+		w.Row(calls[i].Call.Turn, s.Tool, s.Was, now, s.Now.Source, words.Clip(cmp.Or(s.Now.Rule, s.Now.Reason), 80))
 	}
 	if err := a.s.table(w); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -94,7 +95,7 @@ func runToolInfo(ctx context.Context, a *app, name string, ask bool) error {
 	}
 	if !isFile {
 		if ask {
-			return usageError("for example: stockade tool info --ask ./module.wasm", "--ask is for a file, and %q is a name", clip(name, maxShownName))
+			return usageError("for example: stockade tool info --ask ./module.wasm", "--ask is for a file, and %q is a name", words.Clip(name, maxShownName))
 		}
 		t, err := newToolset(ctx, a)
 		if err != nil {
@@ -204,7 +205,7 @@ of it then find it compiled.`,
 					failed = append(failed, err)
 					continue
 				}
-				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", terminal.Line(mod.Path), humanBytes(mod.Bytes))
+				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", terminal.Line(mod.Path), words.Bytes(mod.Bytes))
 			}
 			return errors.Join(failed...)
 		},
@@ -390,7 +391,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if e.Allowed != nil {
 		w.Row("may use", allowedWords(*e.Allowed))
 	}
-	w.Row("module", fmt.Sprintf("%s (%s), %s", e.Module.Name, e.Module.Origin, humanBytes(e.Module.Bytes)))
+	w.Row("module", fmt.Sprintf("%s (%s), %s", e.Module.Name, e.Module.Origin, words.Bytes(e.Module.Bytes)))
 	w.Row("digest", "sha256:"+e.Module.Digest)
 	w.Row("calls", snapshotWords(snapshot))
 	if err := a.s.table(w); err != nil {
@@ -422,7 +423,7 @@ func noTool(catalog *tool.Catalog, name string) error {
 	if near := catalog.Nearest(name); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return usageError(hint, "there is no tool %q", clip(name, maxShownName))
+	return usageError(hint, "there is no tool %q", words.Clip(name, maxShownName))
 }
 
 // snapshotWords says what calls of a tool begin with, and so what they cost.
@@ -430,36 +431,36 @@ func snapshotWords(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each begins with a new instance, which is slow: " + b.Why
 	}
-	words := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", humanBytes(b.ImageBytes))
+	said := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", words.Bytes(b.ImageBytes))
 	if b.Reseeded {
-		words += "; its random numbers are fresh"
+		said += "; its random numbers are fresh"
 	}
-	return words
+	return said
 }
 
 func asksFor(c tool.Capabilities) string {
-	var words []string
+	var said []string
 	if c.Exec != "" {
-		words = append(words, fmt.Sprintf("running the command in its argument %q", c.Exec))
+		said = append(said, fmt.Sprintf("running the command in its argument %q", c.Exec))
 	}
 	switch {
 	case c.Exec != "": // which reaches all files
 	case c.Files == tool.FilesWrite:
-		words = append(words, "reading and changing files in the mounted directories")
+		said = append(said, "reading and changing files in the mounted directories")
 	case c.Files == tool.FilesRead:
-		words = append(words, "reading files in the mounted directories")
+		said = append(said, "reading files in the mounted directories")
 	}
 	switch {
 	case len(c.Hosts) > 0:
-		words = append(words, "requests to "+strings.Join(c.Hosts, ", "))
+		said = append(said, "requests to "+strings.Join(c.Hosts, ", "))
 	case c.Network != tool.NetworkNone:
-		words = append(words, "requests to the hosts that are allowed")
+		said = append(said, "requests to the hosts that are allowed")
 	}
 	for _, s := range c.Secrets {
-		words = append(words, "the secret "+s.String())
+		said = append(said, "the secret "+s.String())
 	}
-	if len(words) == 0 {
+	if len(said) == 0 {
 		return "nothing"
 	}
-	return strings.Join(words, "; ")
+	return strings.Join(said, "; ")
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -48,7 +49,7 @@ func (a *app) infoFile(ctx context.Context, file string) error {
 func (a *app) showFile(r fileReport) error {
 	a.infoLine("file", r.file)
 	a.infoLine("kind", r.Shape.String())
-	a.infoLine("size", humanBytes(r.mod.Bytes))
+	a.infoLine("size", words.Bytes(r.mod.Bytes))
 	a.infoLine("sha256", r.mod.Digest)
 	if m := r.Manifest; m != nil {
 		a.infoLine("module", m.Name+" "+shownVersion(*m))
@@ -92,7 +93,7 @@ func (r fileReport) imports() (rows []string) {
 	groups := r.Module.ImportGroups()
 	for i, g := range groups {
 		if i == shownGroups {
-			return append(rows, fmt.Sprintf("and from %s", plural(len(groups)-i, "more module")))
+			return append(rows, fmt.Sprintf("and from %s", words.Plural(len(groups)-i, "more module")))
 		}
 		rows = append(rows, fmt.Sprintf("%s (%d): %s", shownName(g.Module), len(g.Names), names(g.Names)))
 	}
@@ -112,7 +113,7 @@ func (r fileReport) exports() string {
 	if functions == nil {
 		return "no function"
 	}
-	return fmt.Sprintf("%s: %s", plural(len(functions), "function"), names(functions))
+	return fmt.Sprintf("%s: %s", words.Plural(len(functions), "function"), names(functions))
 }
 
 // externRows are the imports or exports of a component, those of one kind in a row.
@@ -123,7 +124,7 @@ func externRows(externs []wasm.Extern) (rows []string) {
 	}
 	for kind := range wasm.ExternInstance + 1 {
 		if of := byKind[wasm.ExternInstance-kind]; of != nil { // interfaces first
-			rows = append(rows, fmt.Sprintf("%s: %s", plural(len(of), (wasm.ExternInstance-kind).String()), names(of)))
+			rows = append(rows, fmt.Sprintf("%s: %s", words.Plural(len(of), (wasm.ExternInstance-kind).String()), names(of)))
 		}
 	}
 	return append(rows, "nothing")[:max(len(rows), 1)]
@@ -135,12 +136,12 @@ func (r fileReport) inside() string {
 	if c == nil {
 		return ""
 	}
-	text := plural(len(c.Modules), "core module")
+	text := words.Plural(len(c.Modules), "core module")
 	if c.Components > 0 {
-		text += " and " + plural(c.Components, "component")
+		text += " and " + words.Plural(c.Components, "component")
 	}
 	if r.Main != nil {
-		text += fmt.Sprintf("; the largest module has %s and is %s", humanBytes(int64(len(r.Main.Raw))), wasm.Classify(r.Main))
+		text += fmt.Sprintf("; the largest module has %s and is %s", words.Bytes(int64(len(r.Main.Raw))), wasm.Classify(r.Main))
 	}
 	return text
 }

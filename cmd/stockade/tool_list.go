@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -269,9 +270,9 @@ func runToolVerify(a *app) error {
 		fmt.Fprintln(a.s.out, terminal.Line(text))
 	}
 	if len(wrong) > 0 {
-		return &exitErr{code: exitError, message: fmt.Sprintf("%s of %s", plural(len(wrong), "fault"), plural(len(records), "module")),
+		return &exitErr{code: exitError, message: fmt.Sprintf("%s of %s", words.Plural(len(wrong), "fault"), words.Plural(len(records), "module")),
 			hint: "`stockade tool remove NAME`, and add it again from where you trust it"}
 	}
-	fmt.Fprintf(a.s.out, "%s: all bytes, manifests and signatures are as they were approved\n", plural(len(records), "module"))
+	fmt.Fprintf(a.s.out, "%s: all bytes, manifests and signatures are as they were approved\n", words.Plural(len(records), "module"))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
@@ -109,7 +110,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 	if err := registry.WriteLock(s, a.Work, now, chosen); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.s.out, "%s names %s\n", filepath.Join(a.Work, registry.LockName), plural(len(now.Modules), "module"))
+	fmt.Fprintf(a.s.out, "%s names %s\n", filepath.Join(a.Work, registry.LockName), words.Plural(len(now.Modules), "module"))
 	return nil
 }
 
@@ -225,7 +226,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	if p.Lock != nil {
 		for _, m := range p.Lock.Modules {
 			texts := []string{
-				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source),
+				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), words.Bytes(m.Bytes), m.Source),
 				"  wants " + m.Wants,
 			}
 			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
@@ -240,10 +241,10 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		}
 	}
 	for _, f := range p.Files {
-		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanBytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
+		texts := []string{fmt.Sprintf("%s, %s", f.Source, words.Bytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
 		if m, ok := p.Says(f); ok {
 			texts = []string{
-				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(f.Bytes), f.Source),
+				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), words.Bytes(f.Bytes), f.Source),
 				fmt.Sprintf("  wants %s", registry.WantsOf(m)),
 			}
 			for _, s := range m.Tools {
@@ -257,14 +258,14 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		}
 		rows = append(rows, texts)
 	}
-	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", plural(len(rows), "module"))
+	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", words.Plural(len(rows), "module"))
 	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
-		fmt.Fprintf(&b, "  A yes asks %s:\n    | %s\n", plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-7))
+		fmt.Fprintf(&b, "  A yes asks %s:\n    | %s\n", words.Plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-7))
 	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		var differences [][]string
-		for _, words := range lock.Diff(before, p.Lock) {
-			differences = append(differences, []string{words})
+		for _, difference := range lock.Diff(before, p.Lock) {
+			differences = append(differences, []string{difference})
 		}
 		if len(differences) > 0 { // else it is a module in .stockade/tools
 			fmt.Fprintf(&b, "  different from what you agreed to:\n")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
@@ -279,5 +280,5 @@ func describe(m tool.Manifest) string {
 	for _, s := range m.Tools {
 		names = append(names, s.Name)
 	}
-	return clip(fmt.Sprintf("Tools for LLM agents: %s", strings.Join(names, ", ")), 200)
+	return words.Clip(fmt.Sprintf("Tools for LLM agents: %s", strings.Join(names, ", ")), 200)
 }

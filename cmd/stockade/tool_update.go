@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -81,7 +82,7 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error
 	case len(records) == 1:
 		return errs[0]
 	}
-	return &exitErr{code: exitError, message: plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
+	return &exitErr{code: exitError, message: words.Plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
 }
 
 // updateOne takes the newest version of one module, if a person need not be asked or

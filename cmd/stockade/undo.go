@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/undo"
@@ -24,7 +25,10 @@ func (t *turns) redo(ctx context.Context, _ string) error {
 func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	var changes session.Changes
 	stop := t.Log.Observe(func(e session.Event) {
-		if e.Type == session.TypeCallChanges {
+		switch e.Type {
+		case session.TypeToolCall:
+			t.passed()
+		case session.TypeCallChanges:
 			_ = json.Unmarshal(e.Body, &changes) // our own
 		}
 	})
@@ -58,13 +62,13 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 		fmt.Fprintf(w, "nothing to do: the files of turn %d are like that already; %s\n", out.Turn, next)
 		return nil
 	}
-	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, plural(len(changes.Files)+changes.More, "file"))
+	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, words.Plural(len(changes.Files)+changes.More, "file"))
 	prompt, _, _ := strings.Cut(out.Prompt, "\n")
-	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(clip(prompt, 70)))
+	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(words.Clip(prompt, 70)))
 	lines := changes.Summary
 	if len(lines) == 0 {
 		for _, c := range changes.Files {
-			lines = append(lines, t.relative(c.Path)+effectOf(c))
+			lines = append(lines, transcript.ChangeWords(c, t.a.Work))
 		}
 	}
 	const most = 20
@@ -75,26 +79,20 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
 	for _, dir := range out.Stays {
-		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(t.relative(dir)))
+		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(transcript.Relative(dir, t.a.Work)))
 	}
 	fmt.Fprintln(w, next)
 	return nil
 }
 
-// relative is a path as it is shown: from the workspace, where it is in there.
-func (t *turns) relative(path string) string {
-	if rel, err := filepath.Rel(t.a.Work, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
-}
-
-// effectOf is what a change has done to a file, in short.
-func effectOf(c session.Change) string {
+// passed counts a call of which no row is shown: the numbers of the next ones are those
+// of the session, which /show opens.
+func (t *turns) passed() {
+	t.calls++
 	switch {
-	case c.Kind == tool.Modified && c.Added+c.Removed > 0:
-		return fmt.Sprintf("   +%d −%d", c.Added, c.Removed)
-	default:
-		return "   " + string(c.Kind)
+	case t.a.ui != nil:
+		t.a.ui.Passed()
+	case t.shown != nil:
+		t.shown.Passed()
 	}
 }

@@ -5,21 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
-
-func humanBytes(n int64) string { return words.Bytes(n) }
-
-func humanCount(n uint64) string { return words.Count(n) }
-
-func clip(s string, n int) string { return words.Clip(s, n) }
-
-func plural(n int, noun string) string { return words.Plural(n, noun) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

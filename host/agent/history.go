@@ -89,8 +89,9 @@ func (p *Past) add(e session.Event) {
 		p.asides = nil
 	}
 	m, ok := e.Message()
-	// Calls outside a turn are a person's own, and no part of the conversation.
-	if e.Turn == 0 && m.Kind != llm.System {
+	// Calls outside a turn are a person's own, and no part of the conversation. What the
+	// model is told of one is.
+	if e.Turn == 0 && e.Call != "" {
 		p.addAside(e.Call, m)
 		return
 	}
@@ -180,10 +181,10 @@ func interrupted(name string) tool.Result {
 // size is what a message adds to a request, in characters.
 func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
 
-// fit returns the messages that fit into budget characters. System messages
-// stay, and the last brief of each name. Whole turns are dropped from the oldest on;
-// when the current turn alone is too long, its older tool results are replaced by a
-// line that says so. The last messages always stay.
+// fit returns the messages that fit into budget characters, and what it left out.
+// System messages stay, and the last brief of each name. Whole turns are dropped from
+// the oldest on; when the current turn alone is too long, its older tool results are
+// replaced by a line that says so. The last messages always stay.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {

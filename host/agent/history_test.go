@@ -106,8 +106,9 @@ func TestHistory(t *testing.T) {
 			deleted(said(1, llm.System, "s")), deleted(said(1, llm.User, "q")), deleted(called(3, "a")), deleted(returned(3, "a")),
 		}, "", 3},
 		"a person's own calls": {[]session.Event{
-			said(0, llm.System, "s"), called(0, "p"), returned(0, "p"), said(1, llm.User, "q"), called(0, "p2"), returned(0, "p2"), said(1, llm.Assistant, "x"),
-		}, "system:s user:q assistant:x", 1},
+			called(0, "p"), returned(0, "p"), said(1, llm.User, "q"), called(0, "p2"), returned(0, "p2"), said(1, llm.Assistant, "x"),
+			called(0, "p3"), returned(0, "p3"), event(0, session.TypeMessage, "", llm.BriefMessage("undo", "told of p3")), said(2, llm.User, "r"),
+		}, "user:q assistant:x user:told of p3 user:r", 2},
 		"a result that no call asked for": {[]session.Event{
 			said(1, llm.User, "q"), returned(1, "ghost"), said(1, llm.Assistant, "x"),
 		}, "user:q assistant:x", 1},

@@ -126,7 +126,7 @@ func TestTheScreenShowsWhatIsTyped(t *testing.T) {
 		"an accent belongs to its letter":  {types: "e\u0301x<left><left>y", want: "> y|e\u0301x"},
 		"a flag is one character":          {types: "a🇩🇪<back>b", want: "> ab|"},
 		"a skin belongs to its hand":       {types: "👍🏽!<left><left>x", want: "> x|👍🏽!"},
-		"a screen of few columns":          {types: "hello there", width: 7, want: "> hell\n  o\n  ther\n  e|", most: 5},
+		"a screen of few columns":          {types: "hello again", width: 7, want: "> hell\n  o\n  agai\n  n|", most: 5},
 		"it grows to ten rows, then scrolls": {
 			types: strings.Repeat("a<^j>", 11) + "b", want: "^ a\n" + strings.Repeat("  a\n", 8) + "  b|"},
 		"it scrolls back":     {types: strings.Repeat("a<^j>", 11) + strings.Repeat("<up>", 11), want: "> |a\n" + strings.Repeat("  a\n", 8) + "v a"},

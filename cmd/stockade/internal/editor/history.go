@@ -104,7 +104,11 @@ func (h *history) add(prompt string) error {
 	if err != nil || len(line) >= maxEntryBytes {
 		return err
 	}
-	if err := h.append(append(line, '\n')); err != nil {
+	size, err := h.append(append(line, '\n'))
+	if err == nil && size > maxHistoryBytes {
+		err = h.shorten()
+	}
+	if err != nil {
 		return fmt.Errorf("keep the history: %w", err)
 	}
 	return nil
@@ -114,27 +118,28 @@ func (h *history) add(prompt string) error {
 // which takes some milliseconds.
 const lockTimeout = 10 * time.Second
 
-// append writes one line. Several chats can do so at once, because each line is
-// one write; the lock keeps them from writing to a file that is being replaced.
-func (h *history) append(line []byte) error {
+// append writes one line, and returns how large the file was before. Several chats
+// can do so at once, because each line is one write; the lock keeps them from writing
+// to a file that is being replaced.
+func (h *history) append(line []byte) (size int64, _ error) {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
-		return err
+		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
 	if _, err := lock.TryRLockContext(ctx, 5*time.Millisecond); err != nil {
-		return err
+		return 0, err
 	}
-	defer lock.Unlock()
+	defer func() { _ = lock.Unlock() }()
 	f, err := open(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if last := make([]byte, 1); st.Size() > 0 {
 		// A crash or a full disk may have left half a line.
@@ -143,13 +148,9 @@ func (h *history) append(line []byte) error {
 		}
 	}
 	if _, err := f.Write(line); err != nil {
-		return err
+		return 0, err
 	}
-	if st.Size() > maxHistoryBytes {
-		lock.Unlock()
-		return h.shorten()
-	}
-	return nil
+	return st.Size(), nil
 }
 
 // shorten puts a file of the newest prompts in the place of one that is too
@@ -159,7 +160,7 @@ func (h *history) shorten() error {
 	if ok, err := lock.TryLock(); err != nil || !ok {
 		return err // the next prompt tries again
 	}
-	defer lock.Unlock()
+	defer func() { _ = lock.Unlock() }()
 	var lines [][]byte
 	size := 0
 	for _, entry := range slices.Backward(h.read()) {

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -65,12 +66,12 @@ func folded(verb, text string, among []piece) piece {
 	for _, p := range among {
 		n = max(n, p.pasted+1)
 	}
-	size := fmt.Sprintf("%s characters", thousands(utf8.RuneCountInString(text)))
+	size := fmt.Sprintf("%s characters", words.Exact(int64(utf8.RuneCountInString(text))))
 	if lines := countLines(text); lines > 1 {
-		size = fmt.Sprintf("%s lines", thousands(lines))
+		size = fmt.Sprintf("%s lines", words.Exact(int64(lines)))
 	}
 	if hidden := countHidden(text); hidden > 0 {
-		size += fmt.Sprintf(", %s hidden", thousands(hidden))
+		size += fmt.Sprintf(", %s hidden", words.Exact(int64(hidden)))
 	}
 	show := fmt.Sprintf("[%s %s]", verb, size)
 	if n > 1 {
@@ -80,13 +81,6 @@ func folded(verb, text string, among []piece) piece {
 }
 
 func countLines(text string) int { return strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1 }
-
-func thousands(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
-}
 
 // join is the text of pieces.
 func join(pieces []piece) string {

@@ -9,6 +9,7 @@ package pager
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -98,7 +99,7 @@ func (p *Pager) Write(text []byte) (int, error) {
 }
 
 func (p *Pager) start() error {
-	cmd := exec.Command(p.Less)
+	cmd := exec.CommandContext(context.Background(), p.Less) // it is the person who ends it
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(p.Lookup), p.Screen, p.Screen
 	pipe, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,18 +1,16 @@
 package prompt
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -45,7 +43,7 @@ func One(q Question) *Prompt {
 	if len(q.Call.Args) > len("{}") {
 		p.arguments = func(v View) []string {
 			p := page{v: v, all: true}
-			p.barred(gutter([]string{readable(q.Call.Args)}, v.width()), 0)
+			p.barred(gutter([]string{words.JSON(q.Call.Args)}, v.width()), 0)
 			return p.out
 		}
 	}
@@ -92,10 +90,12 @@ func covered(q Question) string {
 	if q.Command != "" {
 		return "this command"
 	}
-	return "every " + name(q.Tool)
+	return "every " + words.ToolName(q.Tool)
 }
 
-func coveredBelow(q Question) string { return "whatever " + name(q.Tool) + " changes in one directory" }
+func coveredBelow(q Question) string {
+	return "whatever " + words.ToolName(q.Tool) + " changes in one directory"
+}
 
 // oneByOne is the key of a batch that wants each of its calls asked about by itself.
 const oneByOne = 'e'
@@ -164,13 +164,13 @@ func headline(q Question) string {
 	told, _ := alone(spans(q.Changes))
 	switch {
 	case q.Changes == "":
-		return name(q.Tool) + " wants to run"
+		return words.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
-		return name(q.Tool) + " has run"
+		return words.ToolName(q.Tool) + " has run"
 	case told != "":
-		return name(q.Tool) + "  " + told
+		return words.ToolName(q.Tool) + "  " + told
 	}
-	return name(q.Tool) + " wants to keep what it did"
+	return words.ToolName(q.Tool) + " wants to keep what it did"
 }
 
 // page is rows on their way.
@@ -244,7 +244,7 @@ func (p *page) titled(title, text string) {
 		return
 	}
 	p.look(text)
-	if row := fmt.Sprintf("  %-10s %s", title, text); words.MatchString(text) && len(row) < p.v.width() {
+	if row := fmt.Sprintf("  %-10s %s", title, text); plainWords.MatchString(text) && len(row) < p.v.width() {
 		p.out = append(p.out, row)
 		return
 	}
@@ -264,12 +264,12 @@ func (p *page) findings() {
 	}
 }
 
-// words are what may stand in a row of ours: they can be taken for no key and no
+// plainWords are what may stand in a row of ours: they can be taken for no key and no
 // quotation.
-var words = regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
+var plainWords = regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
 
 // word is what may stand as one word in a row of ours.
-func word(text string) bool { return words.MatchString(text) && !strings.Contains(text, " ") }
+func word(text string) bool { return plainWords.MatchString(text) && !strings.Contains(text, " ") }
 
 // question writes what a person needs to answer one question, in so many rows.
 func (p *page) question(q Question, number string, room int) {
@@ -326,10 +326,10 @@ func why(q Question) string {
 		return ""
 	}
 	reason := strings.TrimPrefix(strings.TrimPrefix(q.Reason, "it starts a process, and "), "it changes files, and ")
-	if q.First != "" && (reason == "it starts a process" || !words.MatchString(reason)) {
+	if q.First != "" && (reason == "it starts a process" || !plainWords.MatchString(reason)) {
 		reason = q.First + ", so it is asked first"
 	}
-	if len(reason) > maxWhy || !words.MatchString(reason) {
+	if len(reason) > maxWhy || !plainWords.MatchString(reason) {
 		return ""
 	}
 	return reason
@@ -348,7 +348,7 @@ func (p *page) texts(q Question, room int) {
 	case q.Command != "":
 		p.text(q.Command, left())
 	case q.Changes == "" && len(q.Call.Args) > len("{}"):
-		p.text(readable(q.Call.Args), left())
+		p.text(words.JSON(q.Call.Args), left())
 	}
 	if nothingChanged(q) {
 		p.ours("", "  ", "it has changed "+q.Changes)
@@ -447,11 +447,11 @@ func (p *page) where(q Question) {
 	}
 	if q.Network != nil && !strings.HasPrefix(askedFor(q), "Let it reach") {
 		hosts := strings.Join(q.Network, ", ")
-		add("may reach", hosts, words.MatchString(hosts))
+		add("may reach", hosts, plainWords.MatchString(hosts))
 	}
 	for _, s := range q.Secrets {
 		text := s.Name + " for " + cmp.Or(strings.Join(s.Hosts, ", "), "the hosts that it is bound to")
-		add("secret", text, words.MatchString(text))
+		add("secret", text, plainWords.MatchString(text))
 	}
 	for _, path := range q.Paths {
 		if q.Command != "" {
@@ -493,7 +493,7 @@ func (p *page) warnings(q Question) {
 // details are the rest.
 func details(v View, q Question) []string {
 	p := page{v: v, all: true}
-	about := name(q.Tool) + ", risk " + q.Risk.String()
+	about := words.ToolName(q.Tool) + ", risk " + q.Risk.String()
 	if q.Module != "" {
 		about += fmt.Sprintf(", module sha256 %.16s", q.Module)
 	}
@@ -565,31 +565,4 @@ func secretWords(s tool.Secret) string {
 		hosts = "the hosts that it is bound to"
 	}
 	return fmt.Sprintf("%s, as a placeholder; the value goes to %s, in %s", s.Name, hosts, header)
-}
-
-// maxName is how much of a name that no tool can have is shown.
-const maxName = 60
-
-// name is the name of a tool as a part of a line of ours: whatever is no valid
-// one is quoted, in ASCII.
-func name(s string) string {
-	if tool.ValidName(s) {
-		return s
-	}
-	s = strconv.QuoteToASCII(s)
-	if len(s) > maxName {
-		s = s[:maxName] + `..."`
-	}
-	return s
-}
-
-// readable is JSON without escapes of what can be read without.
-func readable(args json.RawMessage) string {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil || dec.More() {
-		return string(args)
-	}
-	return string(tool.Marshal(v))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -79,7 +80,7 @@ func (u *Queue) withdraw(a *asked, cause error) {
 	defer u.mu.Unlock()
 	u.waiting = slices.DeleteFunc(u.waiting, func(o *asked) bool { return o == a })
 	if slices.Contains(u.shown, a) {
-		u.end(fmt.Errorf("the call of %s does not wait any more: %w", name(a.q.Tool), cause))
+		u.end(fmt.Errorf("the call of %s does not wait any more: %w", words.ToolName(a.q.Tool), cause))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // mainArgs are the arguments of a call that tell one from another, in one visible
@@ -92,18 +91,7 @@ func oneValue(value json.RawMessage) string {
 		}
 		return `"` + s + `"`
 	}
-	return readable(value)
-}
-
-// readable is JSON in one line, without escapes of what can be read without.
-func readable(value json.RawMessage) string {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	if dec.Decode(&v) != nil || dec.More() {
-		return string(value)
-	}
-	return string(tool.Marshal(v))
+	return words.JSON(value)
 }
 
 // fieldsOf yields the fields of an object in their order, none of anything else.

@@ -72,7 +72,7 @@ func recordOf(e session.Event, number int) *record {
 	r := &record{call: call{id: e.Call, number: number, name: "(deleted)"}, proposed: e}
 	var data llm.CallData
 	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
-		r.name, r.arguments = toolName(data.Function.Name), json.RawMessage(data.Function.Arguments)
+		r.name, r.arguments = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments)
 		r.args = mainArgs(data.Function.Name, r.arguments)
 	}
 	return r
@@ -170,7 +170,7 @@ func fieldText(object json.RawMessage, but ...string) string {
 		switch {
 		case slices.Contains(but, name):
 		case json.Unmarshal(value, &s) != nil:
-			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), readable(value))
+			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), words.JSON(value))
 		case !strings.Contains(s, "\n"):
 			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), s)
 		default:

@@ -112,7 +112,7 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int
 	room, left := mostLines, 0
 	for i, f := range files[:min(len(files), mostFiles)] {
 		if c.changes.Summary == nil && !alone {
-			rows = append(rows, p.quote("", t.changeWords(f))...)
+			rows = append(rows, p.quote("", ChangeWords(f, t.work))...)
 		}
 		if f.Diff != "" {
 			lines := diffLines(f.Diff, context)
@@ -130,11 +130,12 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int
 	return rows
 }
 
-// changeWords is a change in one line.
-func (t *Transcript) changeWords(c session.Change) string {
-	line := string(c.Kind) + " " + t.relative(c.Path)
+// ChangeWords are a change in one visible line, with its paths as they are seen from the
+// workspace.
+func ChangeWords(c session.Change, workspace string) string {
+	line := string(c.Kind) + " " + Relative(c.Path, workspace)
 	if c.From != "" {
-		line = string(c.Kind) + " " + t.relative(c.From) + " → " + t.relative(c.Path)
+		line = string(c.Kind) + " " + Relative(c.From, workspace) + " → " + Relative(c.Path, workspace)
 	}
 	line = words.Clip(terminal.Line(line), maxLine)
 	if n := counts(c.Added, c.Removed); n != "" {
@@ -143,12 +144,13 @@ func (t *Transcript) changeWords(c session.Change) string {
 	return line
 }
 
-// relative is a path as it is seen from the workspace, if it is below that.
-func (t *Transcript) relative(path string) string {
-	if t.work == "" {
+// Relative is a path as it is seen from the workspace, if it is below that. An empty
+// workspace is not known.
+func Relative(path, workspace string) string {
+	if workspace == "" {
 		return path
 	}
-	if rel, err := filepath.Rel(t.work, path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(workspace, path); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
 	return path

@@ -28,11 +28,10 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 		}
 		return nil
 	}
-	calls, more := t.open, 0
-	if len(calls) > most {
-		calls, more = calls[:most-1], len(calls)-most+1
+	calls, room := t.open, most-len(t.open) // for what they have written
+	if room < 0 {
+		calls, room = calls[:most-1], 0
 	}
-	room := most - len(calls)
 	for i, c := range calls {
 		out = append(out, p.head(t.title(c), c.args, t.state(c, now, frame)...))
 		if c.done || room <= 0 {
@@ -43,7 +42,7 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 		room -= len(rows)
 		out = append(out, rows...)
 	}
-	if more > 0 {
+	if more := len(t.open) - len(calls); more > 0 {
 		out = append(out, p.style(terminal.Dim, below+"and "+words.Plural(more, "more call")))
 	}
 	return out

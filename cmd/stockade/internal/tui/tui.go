@@ -76,7 +76,9 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	if o.Color {
 		colors = colorprofile.ANSI
 	}
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+	out := &drawing{File: o.Out}
+	m.region.draws = out.times.Load
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
 		tea.WithFPS(120),             // for as short a time what has scrolled stands below, too
 		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
 	work, stop := context.WithCancelCause(ctx)
@@ -134,6 +136,9 @@ func (u *UI) pump(program *tea.Program) {
 
 // Event shows an event of the session.
 func (u *UI) Event(e session.Event) { u.send(e) }
+
+// Passed counts a call of which no event is shown.
+func (u *UI) Passed() { u.send(passed{}) }
 
 // Rows returns a writer whose lines are shown in the order in which they come. What
 // is written has to be fit for a terminal.

@@ -1,10 +1,15 @@
-// Package words is how the program writes numbers, and cuts what is long.
+// Package words is how the program writes numbers, the names of tools and JSON, and
+// cuts what is long.
 package words
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Bytes is a size: 950 B, 1.5 KiB, 2.0 MiB.
@@ -81,4 +86,30 @@ func Clip(s string, n int) string {
 		runes++
 	}
 	return s
+}
+
+// ToolName is the name of a tool as a part of a row of ours: what no tool can be called
+// is quoted, in ASCII, 60 characters of it at most.
+func ToolName(name string) string {
+	const most = 60
+	if tool.ValidName(name) {
+		return name
+	}
+	quoted := strconv.QuoteToASCII(name)
+	if len(quoted) > most {
+		return quoted[:most] + `..."`
+	}
+	return quoted
+}
+
+// JSON is a value in one line, without escapes of what can be read without. What is no
+// JSON stays as it is.
+func JSON(value json.RawMessage) string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil || dec.More() {
+		return string(value)
+	}
+	return string(tool.Marshal(v))
 }

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,6 +17,17 @@ func TestNumbersAreShort(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTextOfOthersIsReadableAndHarmless(t *testing.T) {
+	for want, got := range map[string]string{
+		"file_read": ToolName("file_read"), `"a b\n\u202e"`: ToolName("a b\n\u202e"), `"` + strings.Repeat("a", 59) + `..."`: ToolName(strings.Repeat("a", 1000)),
+		`{"a":"<é>"}`: JSON([]byte(`{ "a": "\u003c\u00e9\u003e" }`)), `12345678901234567890`: JSON([]byte(`12345678901234567890`)), `{"a"`: JSON([]byte(`{"a"`)), `1 2`: JSON([]byte(`1 2`)),
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
