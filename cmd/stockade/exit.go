@@ -139,6 +139,8 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")
+	case errors.Is(err, session.ErrInUse):
+		s.hint("leave it there first (Ctrl-D in a chat)")
 	case errors.Is(err, session.ErrNewer):
 		s.hint("update stockade, or set XDG_DATA_HOME to keep another store")
 	}

@@ -25,7 +25,10 @@ func (t *turns) redo(ctx context.Context, _ string) error {
 func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	var changes session.Changes
 	stop := t.Log.Observe(func(e session.Event) {
-		if e.Type == session.TypeCallChanges {
+		switch e.Type {
+		case session.TypeToolCall:
+			t.passed()
+		case session.TypeCallChanges:
 			_ = json.Unmarshal(e.Body, &changes) // our own
 		}
 	})
@@ -80,4 +83,16 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	}
 	fmt.Fprintln(w, next)
 	return nil
+}
+
+// passed counts a call of which no row is shown: the numbers of the next ones are those
+// of the session, which /show opens.
+func (t *turns) passed() {
+	t.calls++
+	switch {
+	case t.a.ui != nil:
+		t.a.ui.Passed()
+	case t.shown != nil:
+		t.shown.Passed()
+	}
 }

@@ -82,6 +82,7 @@ func New(opts Options) *Agent {
 		}
 	}
 	a := &Agent{opts: opts, past: opts.Past}
+	a.past.most = opts.HistoryChars
 	opts.Log.Observe(a.past.add) // what the model reads next, also if it comes between turns
 	return a
 }

@@ -244,7 +244,7 @@ func results(t testing.TB, messages []llm.Message) []string {
 // the log gives: a session that is resumed goes on where it stopped.
 func (b *bench) checkHistory() {
 	b.t.Helper()
-	past, err := History(b.store.all())
+	past, err := History(b.store.all(), b.opts.HistoryChars)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -594,7 +594,7 @@ func TestIDsThatRepeatAreMadeUnique(t *testing.T) {
 		b.store.events[i].Body, b.store.events[i].Salt = nil, nil
 	}
 	b.tools.log.Append(t.Context(), session.Draft{Type: session.TypeToolResult, Call: "call_9", Body: json.RawMessage(`{}`)})
-	past, err := History(b.store.all())
+	past, err := History(b.store.all(), 0)
 	if err != nil || len(past.messages) != 0 || past.turn != 2 {
 		t.Fatalf("got %+v, %v", past, err)
 	}
@@ -642,7 +642,7 @@ func TestBriefsAreToldWhenTheyAreNew(t *testing.T) {
 	b.run(t.Context(), "two")
 	date = "It is Tuesday."
 	b.run(t.Context(), "three")
-	past, err := History(of(b.store.events...))
+	past, err := History(of(b.store.events...), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,10 @@ type LeftOut struct {
 	Chars     int // in all
 }
 
+func (l LeftOut) plus(m LeftOut) LeftOut {
+	return LeftOut{l.Turns + m.Turns, l.Shortened + m.Shortened, l.Chars + m.Chars}
+}
+
 // Spent is what a session has used, also of what is in its log from before. A
 // request whose usage the provider did not report counts for nothing.
 type Spent struct {
@@ -67,7 +71,7 @@ func (s *Spent) add(e session.Event) {
 // Context looks at the agent between two turns.
 func (a *Agent) Context() Context {
 	messages, left := fit(a.past.messages, a.opts.HistoryChars)
-	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: left, Limit: a.opts.ContextTokens, Spent: a.past.spent}
+	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: left.plus(a.past.left), Limit: a.opts.ContextTokens, Spent: a.past.spent}
 	if len(messages) == 0 { // the first turn begins with that
 		system := ""
 		if a.opts.System != nil {

@@ -37,7 +37,7 @@ func TestATurnTellsWhatItUsed(t *testing.T) {
 				t.Errorf("it cost %v, want %v", end.Cost, tt.cost)
 			}
 			// The log says the same as the agent itself.
-			past, err := History(b.store.all())
+			past, err := History(b.store.all(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,10 @@ import (
 // that runs: the log is what the model reads. The zero value is a new session.
 type Past struct {
 	messages []llm.Message
+	chars    int                    // in them
+	most     int                    // characters of a request; turns that it would leave out are forgotten; 0: none are
+	enough   int                    // characters from which it is looked for such turns
+	left     LeftOut                // what was forgotten
 	turn     int                    // the last one
 	ids      map[string]bool        // of all calls, those that are no part of messages too
 	open     []llm.CallData         // the calls of this step, in order
@@ -59,9 +63,11 @@ func (p *Past) addAside(id string, m llm.Message) {
 // History makes a conversation of a session's events. Results come in the
 // order of their calls, whatever the order in which they ended; a call without
 // a result, as after a crash, gets one that says so. Events whose body has
-// been deleted are left out.
-func History(events iter.Seq2[session.Event, error]) (Past, error) {
-	var past Past
+// been deleted are left out. Old turns that no request of at most so many characters
+// would hold are forgotten: the memory that a session takes does not grow with it. 0
+// forgets nothing.
+func History(events iter.Seq2[session.Event, error], most int) (Past, error) {
+	past := Past{most: most}
 	for e, err := range events {
 		if err != nil {
 			return past, fmt.Errorf("read history: %w", err)
@@ -83,8 +89,9 @@ func (p *Past) add(e session.Event) {
 		p.asides = nil
 	}
 	m, ok := e.Message()
-	// Calls outside a turn are a person's own, and no part of the conversation.
-	if e.Turn == 0 && m.Kind != llm.System {
+	// Calls outside a turn are a person's own, and no part of the conversation. What the
+	// model is told of one is.
+	if e.Turn == 0 && e.Call != "" {
 		p.addAside(e.Call, m)
 		return
 	}
@@ -105,12 +112,33 @@ func (p *Past) add(e session.Event) {
 		if json.Unmarshal(m.Data, &call) == nil {
 			call.ID = e.Call
 			p.open = append(p.open, call)
-			p.messages = append(p.messages, m)
+			p.append(m)
 		}
 	default:
 		p.settle()
-		p.messages = append(p.messages, m)
+		if _, brief := m.Brief(); m.Kind == llm.User && !brief {
+			p.forget()
+		}
+		p.append(m)
 	}
+}
+
+func (p *Past) append(m llm.Message) {
+	p.messages = append(p.messages, m)
+	p.chars += size(m)
+}
+
+// forget drops what the requests of the turns to come would leave out, once the
+// conversation is twice as long as it was when that was done last.
+func (p *Past) forget() {
+	if p.most <= 0 || p.chars <= max(p.enough, 2*p.most) {
+		return
+	}
+	kept, left := fit(p.messages, p.most)
+	p.messages = slices.Clone(kept) // the others are to be collected
+	p.left = p.left.plus(left)
+	p.chars -= left.Chars
+	p.enough = 2 * p.chars
 }
 
 // told reports whether the model has been told this, and nothing else under the name
@@ -132,7 +160,7 @@ func (p *Past) settle() {
 		if !ok {
 			m = llm.ResultMessage(call.ID, call.Function.Name, interrupted(call.Function.Name))
 		}
-		p.messages = append(p.messages, m)
+		p.append(m)
 	}
 	p.open, p.results = nil, nil
 }
@@ -153,10 +181,10 @@ func interrupted(name string) tool.Result {
 // size is what a message adds to a request, in characters.
 func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
 
-// fit returns the messages that fit into budget characters. System messages
-// stay, and the last brief of each name. Whole turns are dropped from the oldest on; when the current turn alone
-// is too long, its older tool results are replaced by a line that says so. The
-// last messages always stay.
+// fit returns the messages that fit into budget characters, and what it left out.
+// System messages stay, and the last brief of each name. Whole turns are dropped from
+// the oldest on; when the current turn alone is too long, its older tool results are
+// replaced by a line that says so. The last messages always stay.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {

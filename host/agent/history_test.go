@@ -106,8 +106,9 @@ func TestHistory(t *testing.T) {
 			deleted(said(1, llm.System, "s")), deleted(said(1, llm.User, "q")), deleted(called(3, "a")), deleted(returned(3, "a")),
 		}, "", 3},
 		"a person's own calls": {[]session.Event{
-			said(0, llm.System, "s"), called(0, "p"), returned(0, "p"), said(1, llm.User, "q"), called(0, "p2"), returned(0, "p2"), said(1, llm.Assistant, "x"),
-		}, "system:s user:q assistant:x", 1},
+			called(0, "p"), returned(0, "p"), said(1, llm.User, "q"), called(0, "p2"), returned(0, "p2"), said(1, llm.Assistant, "x"),
+			called(0, "p3"), returned(0, "p3"), event(0, session.TypeMessage, "", llm.BriefMessage("undo", "told of p3")), said(2, llm.User, "r"),
+		}, "user:q assistant:x user:told of p3 user:r", 2},
 		"a result that no call asked for": {[]session.Event{
 			said(1, llm.User, "q"), returned(1, "ghost"), said(1, llm.Assistant, "x"),
 		}, "user:q assistant:x", 1},
@@ -118,7 +119,7 @@ func TestHistory(t *testing.T) {
 		}, "user:q call:a result:a", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			past, err := History(of(c.events...))
+			past, err := History(of(c.events...), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +135,7 @@ func TestHistoryTellsThatTheLogCannotBeRead(t *testing.T) {
 	bad := errors.New("disk I/O error")
 	_, err := History(func(yield func(session.Event, error) bool) {
 		_ = yield(said(1, llm.User, "q"), nil) && yield(session.Event{}, bad)
-	})
+	}, 0)
 	if !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
 	}
@@ -184,6 +185,29 @@ func total(messages []llm.Message) (n int) {
 func fitted(messages []llm.Message, budget int) []llm.Message {
 	out, _ := fit(messages, budget)
 	return out
+}
+
+func TestWhatIsForgottenIsInNoRequest(t *testing.T) {
+	all := messages(3, 1, 1, 2, 1, 1, 4, 1, 1, 1)
+	budget := total(all) / 4
+	known := Past{most: budget}
+	var whole []llm.Message
+	for _, m := range all {
+		if m.Kind == llm.User {
+			known.forget()
+			whole = append(whole, m)
+			if diff := cmp.Diff(fitted(whole, budget), fitted(append(slices.Clone(known.messages), m), budget)); diff != "" {
+				t.Errorf("a request (-of all +of what is known):\n%s", diff)
+			}
+			known.append(m)
+			continue
+		}
+		whole = append(whole, m)
+		known.append(m)
+	}
+	if known.chars != total(known.messages) || known.chars > 3*budget || known.left.Turns == 0 {
+		t.Errorf("%d characters are known, and said to be %d; %d turns are forgotten", total(known.messages), known.chars, known.left.Turns)
+	}
 }
 
 func TestFitLeavesWhatFits(t *testing.T) {

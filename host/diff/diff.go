@@ -414,8 +414,10 @@ const maxCutLine = 80
 
 // Of is the change of one text file in unified format, 64 KiB at most, and how many
 // lines it adds and removes, all of them counted. Names are as in [Unified]. It is
-// empty for what is no text, or has more than 128 KiB before or after.
-func Of(c tool.Change, dir string) (text string, added, removed int) {
+// empty for what is no text, or has more than 128 KiB before or after, and where
+// secret says yes to one of both: between its lines a diff has marks, so that a secret
+// of several lines is not found in it any more.
+func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, ok := texts(c)
 	if !ok || before == after {
 		return "", 0, 0
@@ -432,6 +434,9 @@ func Of(c tool.Change, dir string) (text string, added, removed int) {
 		case line[0] == '-':
 			removed++
 		}
+	}
+	if secret([]byte(before)) || secret([]byte(after)) {
+		return "", added, removed
 	}
 	return cut(text), added, removed
 }

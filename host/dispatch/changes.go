@@ -111,7 +111,7 @@ func (a *account) entry(c tool.Change) (session.Change, error) {
 	if shown {
 		a.shown++
 		if a.diffBytes < maxShownBytes {
-			out.Diff, out.Added, out.Removed = diff.Of(c, a.p.call.Cwd)
+			out.Diff, out.Added, out.Removed = diff.Of(c, a.p.call.Cwd, a.p.d.opts.Redact.Finds)
 			a.diffBytes += len(out.Diff)
 		}
 	}

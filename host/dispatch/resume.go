@@ -41,6 +41,8 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) error {
 			if name, ran := tools[e.Call]; ran { // a denied one has a result, too
 				spent[name] += fuelUsed(e)
 			}
+			delete(tools, e.Call)
+			delete(lists, e.Call)
 		}
 	}
 	d.fuel = newFuel(d.opts.Policy.Limits(), spent)

@@ -15,8 +15,9 @@ import (
 // has one.
 type Undoer interface {
 	// Undo stages it for the last turn that has changed something and is not undone
-	// yet or, where the arguments say so, for the last call that undid one. It is a [Runner]'s Run for a call that undoes. told is what the model has to
-	// know if the changes are made.
+	// yet or, where the arguments say so, for the last call that undid one. To a call
+	// that undoes it is what a [Runner]'s Run is to others. told is what the model has
+	// to know if the changes are made.
 	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, told string, err error)
 }
 
@@ -34,11 +35,11 @@ var undoEntry = tool.NewEntry(tool.Spec{
 }, "")
 
 // Undo puts back what the last turn has changed that is not undone yet, or nothing; with
-// the argument redo, it makes again what was undone last. It
-// is a call like any other, of the person who asks for it: rules and the list of paths
-// that need care decide about it, and its changes are recorded before they are made.
-// That it was asked for is the answer to the usual question. The model is told by a
-// message that is recorded with the result. Of the call, ID, Args and Cwd count.
+// the argument redo, it makes again what was undone last. It is a call like any other, of
+// the person who asks for it: rules and the list of paths that need care decide about it,
+// and its changes are recorded before they are made. That it was asked for is the answer
+// to the usual question. The model is told by a brief, which is recorded with the result.
+// Of the call, ID, Args and Cwd count.
 func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if d.opts.Undo == nil {
 		return tool.Result{}, errors.New("undo: this session keeps nothing by which changes could be undone")
@@ -52,10 +53,11 @@ func saidSo() policy.Answer {
 	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"}
 }
 
-// news are what the model is told of a call of a person.
+// news are what the model is told of a call of a person. It is a brief, as it has names of
+// files in it, which whoever made the files has chosen.
 func (p *pending) news(result tool.Result) []session.Draft {
 	if p.told == "" || result.Err != nil {
 		return nil
 	}
-	return []session.Draft{session.NewDraft(session.TypeMessage, 0, 0, "", llm.Message{Kind: llm.System, Content: p.told})}
+	return []session.Draft{session.NewDraft(session.TypeMessage, 0, 0, "", llm.BriefMessage(tool.Undo, p.told))}
 }

@@ -98,7 +98,8 @@ type Found struct {
 }
 
 // Try makes one request of a provider that costs nothing, and sends no word of a
-// conversation. The error may be a *[ModelError] or a *llm.ProviderError.
+// conversation. It takes as long as ctx lets it. The error may be a *[ModelError] or a
+// *llm.ProviderError.
 func (d *Door) Try(ctx context.Context, p Provider) (Found, error) {
 	if err := d.choose(&p); err != nil {
 		return Found{}, err

@@ -41,9 +41,9 @@ type SessionOptions struct {
 	Remember func(policy.Rule) error
 	// Agent says how turns are run. Tools, Log, Past and Cwd are filled in, and
 	// System and Briefs where System is nil: where the model is, which tools it has,
-	// what limits it, the date, and what AGENTS.md says. A Model of the caller's own counts as the Provider
-	// that is named here, where the layers list providers. Without a Model, and
-	// without a Provider below, the session has calls and no turns.
+	// what limits it, the date, and what AGENTS.md says. A Model of the caller's own
+	// counts as the Provider that is named here, where the layers list providers.
+	// Without a Model, and without a Provider below, the session has calls and no turns.
 	Agent agent.Options
 	// Words are the user's own, which stand below the system prompt that is filled in.
 	Words string
@@ -123,7 +123,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Log.Redact(d.opts.Known)
 	var past agent.Past
 	if !isNew {
-		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0))); err != nil {
+		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0)), opts.Agent.HistoryChars); err != nil {
 			return nil, err
 		}
 		s.Asides = past.Asides()
@@ -144,7 +144,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	}
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
-		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir),
+		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir, d.opts.Known),
 	})
 	if !isNew {
 		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {
@@ -264,9 +264,10 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
 // Undo puts the files back that the last turn has changed which is not undone yet, or
-// makes again what was undone last, or changes nothing: see [dispatch.Dispatcher.Undo]. The output of a success is an
-// [undo.Output]. A failure that other changes are in the way of has the differences as
-// its Stdout. No turn may be running.
+// makes again what was undone last, or changes nothing: see [dispatch.Dispatcher.Undo].
+// The output of a success is an [undo.Output]. Where changes that others have made since
+// are in the way, the Stdout of the failure shows them, 64 KiB at most. No turn may be
+// running.
 func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error) {
 	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.Undo, Args: tool.Marshal(args), Cwd: s.workspace}
 	if err := s.propose(ctx, call); err != nil {

@@ -28,7 +28,7 @@ import (
 // Names are those of the file, the first that can be read counts.
 var Names = []string{"AGENTS.md", "CLAUDE.md"}
 
-// MaxBytes is how much of the file is read.
+// MaxBytes is how much of the file is read, and how long its text is at most.
 const MaxBytes = 32 << 10
 
 // File is what was read.
@@ -43,17 +43,22 @@ type File struct {
 	Next   int // the line that follows what was read; 0: it is the whole file
 }
 
-// Read reads the file in a directory, at most so many bytes of it; 0 is [MaxBytes].
+// Read reads the file in a directory, at most so many bytes of it, and makes no longer
+// text of them; 0 is [MaxBytes].
 // That there is a file and it cannot be read is an error, where there is no other.
 func Read(dir string, most int) (File, error) {
-	if most <= 0 || most > MaxBytes {
-		most = MaxBytes
-	}
 	root, _, err := beneath.Open(dir)
 	if err != nil {
 		return File{}, err
 	}
 	defer root.Close()
+	return readFirst(root, most)
+}
+
+func readFirst(root beneath.Root, most int) (File, error) {
+	if most <= 0 || most > MaxBytes {
+		most = MaxBytes
+	}
 	var first error
 	for _, name := range Names {
 		f, err := read(root, name, most)
@@ -68,11 +73,8 @@ func Read(dir string, most int) (File, error) {
 }
 
 func read(root beneath.Root, name string, most int) (File, error) {
-	f, err := root.OpenStraight(name, os.O_RDONLY)
-	switch {
-	case errors.Is(err, syscall.ELOOP):
-		return File{}, errors.New("it is a symbolic link, which may lead to anything")
-	case err != nil:
+	f, err := open(root, name)
+	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err // the person knows the path
 		}
@@ -97,46 +99,80 @@ func read(root beneath.Root, name string, most int) (File, error) {
 		return File{}, errors.New("it is no text: it holds a NUL byte")
 	}
 	out := File{Name: name, Bytes: max(info.Size(), int64(len(data)))}
-	if len(data) > most {
+	whole := len(data) <= most
+	if !whole {
 		data = data[:most]
-		if end := bytes.LastIndexByte(data, '\n'); end >= 0 {
-			data = data[:end+1]
-		} else { // one long line, which is read to the end of a character
-			last := len(data) - 1
-			for last > 0 && !utf8.RuneStart(data[last]) {
-				last--
-			}
-			if !utf8.FullRune(data[last:]) {
-				data = data[:last]
-			}
+		last := len(data) - 1 // where its last character begins, of which a part may be missing
+		for last > 0 && !utf8.RuneStart(data[last]) {
+			last--
 		}
-		out.Next = bytes.Count(data, []byte("\n")) + 1
+		if !utf8.FullRune(data[last:]) {
+			data = data[:last]
+		}
 	}
-	out.Text, out.Hidden = shown(data)
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	text, hidden, n := shown(data, most)
+	if !whole || n < len(data) {
+		if end := bytes.LastIndexByte(data[:n], '\n'); end >= 0 { // else it is one long line
+			n = end + 1
+			text, hidden, _ = shown(data[:n], most)
+		}
+		out.Next = bytes.Count(data[:n], []byte("\n")) + 1
+	}
+	out.Text, out.Hidden = strings.TrimRight(text, "\n"), hidden
 	return out, nil
 }
 
+// open opens what is no link. Not every root can tell by opening.
+func open(root beneath.Root, name string) (*os.File, error) {
+	f, err := root.OpenStraight(name, os.O_RDONLY)
+	if !errors.Is(err, syscall.ELOOP) {
+		return f, err
+	}
+	info, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() == fs.ModeSymlink:
+		return nil, errors.New("it is a symbolic link, which may lead to anything")
+	}
+	if f, err = root.OpenFile(name, os.O_RDONLY|beneath.Nonblock, 0); err != nil {
+		return nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) { // a link may have taken its place
+		return nil, errors.Join(errors.New("it was exchanged while it was opened"), f.Close())
+	}
+	return f, nil
+}
+
 // shown is a text in which everything shows as what it is: what a person who looks
-// at the file does not see, a model does not read unseen.
-func shown(data []byte) (text string, hidden int) {
-	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
+// at the file does not see, a model does not read unseen. It ends where it would have
+// more than most bytes, because a code is longer than what it stands for; n is how
+// much of data is in it.
+func shown(data []byte, most int) (text string, hidden, n int) {
 	var b strings.Builder
 	var last rune
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
+	for n < len(data) {
+		r, size := utf8.DecodeRune(data[n:])
+		piece, code := string(r), false
 		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, "<0x%02X>", data[0])
-			hidden++
-		case r == emoji && unicode.Is(unicode.So, last) || !visible.Hidden(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, "<U+%04X>", r)
+		case r == utf8.RuneError && size == 1:
+			piece, code = fmt.Sprintf("<0x%02X>", data[n]), true
+		case r == '\r' && bytes.HasPrefix(data[n+size:], []byte("\n")):
+			piece = ""
+		case visible.Hidden(r) && (r != emoji || !unicode.Is(unicode.So, last)):
+			piece, code = fmt.Sprintf("<U+%04X>", r), true
+		}
+		if b.Len()+len(piece) > most {
+			break
+		}
+		b.WriteString(piece)
+		if code {
 			hidden++
 		}
-		last, data = r, data[n:]
+		last, n = r, n+size
 	}
-	return strings.TrimRight(b.String(), "\n"), hidden
+	return b.String(), hidden, n
 }
 
 // emoji asks that the symbol before it is shown as a picture, as editors write it.

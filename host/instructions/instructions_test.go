@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 func project(t *testing.T, files map[string]string) string {
@@ -24,6 +26,21 @@ func project(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+type opener func(string) (beneath.Root, os.FileInfo, error)
+
+// opens are the ways to open a workspace.
+var opens = map[string]opener{"this kernel": beneath.Open, "one that cannot be told to follow no link": beneath.OpenOSRoot}
+
+func readIn(t *testing.T, open opener, dir string) (File, error) {
+	t.Helper()
+	root, _, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	return readFirst(root, 0)
 }
 
 func TestRead(t *testing.T) {
@@ -48,12 +65,14 @@ func TestRead(t *testing.T) {
 		"pictures and letters": {map[string]string{"AGENTS.md": "⚠️ größe\tx"}, File{Name: "AGENTS.md", Bytes: 16, Text: "⚠️ größe\tx"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Read(project(t, c.files), 0)
-			if got != c.want {
-				t.Errorf("got  %+v\nwant %+v", got, c.want)
-			}
-			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
-				t.Errorf("error %v, want %q", err, c.err)
+			for kernel, open := range opens {
+				got, err := readIn(t, open, project(t, c.files))
+				if got != c.want {
+					t.Errorf("%s: got  %+v\nwant %+v", kernel, got, c.want)
+				}
+				if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+					t.Errorf("%s: error %v, want %q", kernel, err, c.err)
+				}
 			}
 		})
 	}
@@ -76,5 +95,9 @@ func TestALongFileIsCutAtALine(t *testing.T) {
 	f, err = Read(project(t, map[string]string{"AGENTS.md": "a" + strings.Repeat("ö", 300)}), 250)
 	if err != nil || !utf8.ValidString(f.Text) || len(f.Text) < 240 || f.Hidden != 0 || f.Next != 1 {
 		t.Errorf("of one line: %q, %d hidden, %v", f.Text, f.Hidden, err)
+	}
+	f, err = Read(project(t, map[string]string{"AGENTS.md": strings.Repeat("\u200b\n", 60)}), 250) // <U+200B> has more bytes
+	if err != nil || f.Text != strings.TrimSuffix(strings.Repeat("<U+200B>\n", 27), "\n") || f.Hidden != 27 || f.Next != 28 {
+		t.Errorf("of codes: %q, %d hidden, next line %d, %v", f.Text, f.Hidden, f.Next, err)
 	}
 }

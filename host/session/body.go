@@ -85,9 +85,9 @@ type Change struct {
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
 	// Diff shows the change of a text, in unified format: at most 64 KiB, the last
-	// line says if there is more. Empty for what is no text or looks like a secret,
-	// and where the call changes many files. Added and Removed count its lines, all
-	// of them.
+	// line says if there is more. Empty for what is no text, for what looks like a
+	// secret or holds a known one, and where the call changes many files. Added and
+	// Removed count its lines, all of them.
 	Diff    string `json:"diff,omitempty"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`

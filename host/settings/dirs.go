@@ -160,19 +160,17 @@ func (d Dirs) AgentTOML() string { return filepath.Join(d.Config, "agent.toml") 
 // WriteAgentTOML writes the user's configuration, or that of a workspace, which
 // others may read. A link to the user's own stays one; that of a workspace is none.
 func (d Dirs) WriteAgentTOML(path string, data []byte) error {
-	own := path == d.AgentTOML()
-	if own {
+	if path == d.AgentTOML() {
 		path = Resolve(path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-	} else if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return private.Write(path, data)
+	}
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file", path)
 	}
-	if err := private.Write(path, data); err != nil || own {
-		return err
-	}
-	return os.Chmod(path, 0o644)
+	return private.WriteShared(path, data)
 }
 
 func (d Dirs) policyTOML() string { return filepath.Join(d.Config, "policy.toml") }

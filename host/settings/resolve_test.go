@@ -1,9 +1,13 @@
 package settings
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
 // linked is a directory with links in it.
@@ -38,6 +42,44 @@ func TestResolve(t *testing.T) {
 	} {
 		if got := Resolve(dir + "/" + path); got != dir+"/"+want {
 			t.Errorf("%s leads to %s, want %s", path, got, want)
+		}
+	}
+}
+
+// The user's own file may be a link to where they keep such files. That of a workspace
+// leads nowhere, and is no secret.
+func TestWriteAgentTOML(t *testing.T) {
+	dir := t.TempDir()
+	d := Dirs{Config: filepath.Join(dir, "config")}
+	kept, project, led := filepath.Join(dir, "dotfiles", "agent.toml"), filepath.Join(dir, "agent.toml"), filepath.Join(dir, "other", "agent.toml")
+	for _, name := range []string{kept, d.AgentTOML(), led} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{d.AgentTOML(), led} {
+		if err := os.Symlink(kept, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{d.AgentTOML(), project} {
+		if err := d.WriteAgentTOML(path, []byte("a = 1\n")); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := d.WriteAgentTOML(led, []byte("a = 2\n")); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a link in a workspace: %v", err)
+	}
+	for path, mode := range map[string]fs.FileMode{kept: 0o600, project: 0o644, d.AgentTOML(): fs.ModeSymlink, led: fs.ModeSymlink} {
+		st, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := st.Mode(); got.Type() != mode.Type() || mode.IsRegular() && private.HasModes && got != mode {
+			t.Errorf("%s has mode %v, not %v", path, got, mode)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != "a = 1\n" {
+			t.Errorf("%s: %q, %v", path, data, err)
 		}
 	}
 }

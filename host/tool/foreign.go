@@ -101,7 +101,7 @@ var foreignArgs = map[string]string{
 	"text": "content", "contents": "content", "file_text": "content", "code_edit": "content",
 	"query": "pattern", "regex": "pattern", "regexp": "pattern", "search_term": "pattern", "glob_pattern": "pattern",
 	"include": "file_filter", "glob": "file_filter", "include_pattern": "file_filter", "file_pattern": "file_filter",
-	"start_line": "offset", "line_start": "offset", "end_line": "limit", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
+	"start_line": "offset", "line_start": "offset", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
 }
 
 // ownArg is the argument of a tool that a foreign name means, if it has that.

@@ -275,7 +275,7 @@ func (s *staging) since(ctx context.Context, at place, f file) string {
 		defer r.Close()
 		c.After = &tool.Version{Size: size, Open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil }}
 	}
-	text, _, _ := diff.Of(c, s.cwd)
+	text, _, _ := diff.Of(c, s.cwd, s.u.known.Finds)
 	return text
 }
 

@@ -182,21 +182,21 @@ func (w *way) refuse(format string, args ...any) *refused {
 }
 
 // last is the way back from the last turn that has changed something and is not
-// undone; nil if there is none. interrupted says whether the changes of calls that
-// were interrupted count as made.
-func (p *past) last(interrupted bool) (*way, error) {
+// undone; nil if there is none. The changes of calls that were interrupted count as made.
+func (p *past) last() (*way, error) {
 	for turn := p.turns; turn > 0; turn-- {
 		if p.undone[turn] {
 			continue
 		}
-		if w, err := p.back(turn, interrupted); w != nil || err != nil {
+		if w, err := p.back(turn, true); w != nil || err != nil {
 			return w, err
 		}
 	}
 	return nil, nil
 }
 
-// back is the way back from one turn; nil if it has changed nothing.
+// back is the way back from one turn; nil if it has changed nothing. interrupted says
+// whether the changes of calls that were interrupted count as made.
 func (p *past) back(turn int, interrupted bool) (*way, error) {
 	var calls []*call
 	for _, c := range p.calls {

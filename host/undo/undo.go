@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -23,12 +24,14 @@ type Undoer struct {
 	store   session.Store
 	session string
 	stages  func() string
+	known   *redact.Redactor
 }
 
 // New returns the undoer of a session. stages is the directory for what is staged;
-// empty: in memory.
-func New(store session.Store, session string, stages func() string) *Undoer {
-	return &Undoer{store: store, session: session, stages: stages}
+// empty: in memory. Differences in files that hold a secret that is known are not
+// shown; nil: none are known. It is safe for concurrent use.
+func New(store session.Store, session string, stages func() string, known *redact.Redactor) *Undoer {
+	return &Undoer{store: store, session: session, stages: stages, known: known}
 }
 
 // Output is the output of a call that undoes a turn.
@@ -68,10 +71,11 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	w, err := past.last(true)
+	find := past.last
 	if args.Redo {
-		w, err = past.again()
+		find = past.again
 	}
+	w, err := find()
 	if no, ok := errors.AsType[*refused](err); ok {
 		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
 	}
@@ -133,8 +137,13 @@ func (w *way) fault(err error) tool.Result {
 // told is what the model is told: what it knows of these files is not so any more.
 func (w *way) told() string {
 	var names []string
-	for _, f := range w.files[:min(len(w.files), maxTold)] {
-		names = append(names, strconv.Quote(f.path))
+	bytes := 0
+	for _, f := range w.files {
+		name := strconv.Quote(f.path)
+		if bytes += len(name); len(names) == maxTold || bytes > maxToldBytes {
+			break
+		}
+		names = append(names, name)
 	}
 	if more := len(w.files) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
@@ -148,8 +157,11 @@ func (w *way) told() string {
 		"read them again before you rely on them or change them.", prompt, strings.Join(names, ", "))
 }
 
-// maxTold is how many files are named to the model.
-const maxTold = 30
+// How many files are named to the model, and in how many bytes.
+const (
+	maxTold      = 30
+	maxToldBytes = 8 << 10
+)
 
 // content is the content of a version, which is what was there when it was recorded,
 // whatever is in the store.

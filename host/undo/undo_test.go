@@ -22,6 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -34,6 +35,7 @@ type world struct {
 	store  *sqlite.Store
 	log    *session.Log
 	opts   policy.Options
+	known  redact.Redactor
 	asked  []policy.Question
 	answer bool
 	turns  int
@@ -188,7 +190,7 @@ func (w *world) undoOr(args string) tool.Result {
 	w.Dir("stages")
 	d := dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: policy.New(w.opts), Approver: w, Log: w.log, Session: id,
-		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }),
+		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }, &w.known),
 	})
 	w.calls++
 	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.Undo, Args: json.RawMessage(args), Cwd: w.Path("ws")}
@@ -274,7 +276,7 @@ func TestTurnsAreUndoneOneAfterTheOther(t *testing.T) {
 		t.Errorf("it was asked about: %+v", w.asked)
 	}
 	told := w.events(session.TypeMessage)
-	if len(told) != 3 || !strings.Contains(told[2], `"kind":"system"`) || !strings.Contains(told[2], "ws/d/g.txt") {
+	if len(told) != 3 || !strings.Contains(told[2], `"brief":"undo"`) || !strings.Contains(told[2], "ws/d/g.txt") {
 		t.Errorf("the model is told %q", told)
 	}
 	if left, err := os.ReadDir(w.Path("stages")); err != nil || len(left) > 0 {
@@ -345,8 +347,14 @@ func TestNothingIsUndone(t *testing.T) {
 		want  string // of the message
 		diff  string // of what it shows
 		asks  bool
+
+		hidden string // what it does not show
 	}{
 		{name: "a file has changed since", since: func(w *world) { w.File("ws/f.txt", "mine") }, want: `f.txt" (it has changed)`, diff: "-changed\n\\ No newline at end of file\n+mine\n"},
+		{name: "it holds a secret now", since: func(w *world) {
+			w.File("ws/f.txt", "a secret\nof two lines\n")
+			w.known.Add("a secret\nof two lines")
+		}, want: `f.txt" (it has changed)`, hidden: "of two lines"},
 		{name: "one of the same size", since: func(w *world) { w.File("ws/f.txt", "CHANGED") }, want: `f.txt" (it has changed)`, diff: "+CHANGED\n"},
 		{name: "its mode has changed", since: func(w *world) { must(w.T, os.Chmod(w.Path("ws/run"), 0o700)) }, want: `run" (its mode is -rwx------)`},
 		{name: "the mode of a directory has changed", since: func(w *world) { must(w.T, os.Chmod(w.Path("ws/dir"), 0o750)) }, want: `dir" (its mode is -rwxr-x---)`},
@@ -444,6 +452,9 @@ func TestNothingIsUndone(t *testing.T) {
 			r := w.undo()
 			if r.Err == nil || !strings.Contains(r.Err.Message, c.want) || !strings.Contains(r.Err.Stdout, c.diff) {
 				t.Errorf("%s %+v", r.Output, r.Err)
+			}
+			if c.hidden != "" && strings.Contains(r.Err.Stdout, c.hidden) {
+				t.Errorf("it shows %s", r.Err.Stdout)
 			}
 			if d := cmp.Diff(before, w.snapshotAll()); d != "" {
 				t.Errorf("changed:\n%s", d)

@@ -1,6 +1,6 @@
 module github.com/stockade-dev/stockade/host/internal/foreign
 
-go 1.26.0
+go 1.26.7
 
 require (
 	github.com/extism/go-sdk v1.7.1

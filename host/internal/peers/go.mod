@@ -1,6 +1,6 @@
 module github.com/stockade-dev/stockade/host/internal/peers
 
-go 1.26.0
+go 1.26.7
 
 require (
 	github.com/bytecodealliance/wasmtime-go/v37 v37.0.0

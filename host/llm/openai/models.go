@@ -16,8 +16,9 @@ const (
 
 // Models asks the server which models it has, which is the cheapest request that
 // tells whether it is there and takes the key. Nothing of a conversation is sent.
-// A server that is there and has no such list is no error, and names none. The time
-// that it takes is bounded by ctx and by the stall time-out.
+// A server that is there and has no such list is no error, and names none: nil. Of the
+// others there are at most 10,000 names, as the server has written them. It is not tried
+// again; ctx bounds the time that it takes, and the stall time-out that of each silence.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	if err := m.checkOptions(); err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 		indent = "  "
 	}
 	for _, word := range words {
-		parts := terminal.Rows(word, max(v.width()-len(indent)-len("  "+typed)-1, 2))
+		parts := terminal.Wrap(word, max(v.width()-len(indent)-len("  "+typed)-1, 2))
 		if len(row)+len("  "+parts[0]+typed) >= v.width() {
 			rows, row = append(rows, row), indent
 		}

@@ -220,7 +220,7 @@ func (t *Transcript) message(p tool.Progress) []string {
 	if hint := t.o.Hint(p.Hint); hint != "" {
 		text += ": " + hint
 	}
-	return t.page().quote(terminal.Dim, text)
+	return t.page().prose(terminal.Dim, text)
 }
 
 // begin shows the row of a call that a person has waited for, and what it has written
@@ -304,7 +304,7 @@ func (t *Transcript) came(c *call) (rows []string) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
 		if hint != "" {
-			rows = append(rows, p.quote(terminal.Dim, hint)...)
+			rows = append(rows, p.prose(terminal.Dim, hint)...)
 		}
 	}
 	if c.kept() && !(t.o.Asked && c.asked() && c.after) {
@@ -327,12 +327,17 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	switch {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
+	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case env.Code == tool.CodeFailed || env.Code == tool.CodeTrap: // in words of the tool
-		rows = p.quote(terminal.Red, clipped(strings.Split(env.Error, "\n")))
+		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
 		rows = p.say("", words.Clip(env.Error, 1000))
 	}
-	rows = append(rows, t.folded(linesOf(env.Stdout), c, true)...)
+	wrote := env.Stdout
+	if wrote == "" && env.Stderr == "" { // it was stopped: what was seen of it does not vanish
+		wrote = c.output.text
+	}
+	rows = append(rows, t.folded(linesOf(wrote), c, true)...)
 	rows = append(rows, t.folded(linesOf(env.Stderr), nil, true)...)
 	if env.Hint != "" && t.o.Verbose {
 		rows = append(rows, p.say(terminal.Dim, "hint: "+env.Hint)...)
@@ -345,10 +350,13 @@ func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil
 
 // verdict is what a person has said.
 func (t *Transcript) verdict(c *call) string {
-	if !c.asked() || !c.done || c.deleted || t.o.Typed && !*c.decided.Answer {
+	if !c.asked() || !c.done || c.deleted || !*c.decided.Answer && (t.o.Typed || c.result.Code == tool.CodeCancelled) {
 		return ""
 	}
 	d, said := c.decided, ""
+	if t.o.Asked && !t.o.Past && d.By == "terminal" {
+		return "" // that was said below the question
+	}
 	switch yes := *d.Answer; {
 	case yes && c.after && c.result.Success:
 		said = "kept" + scopeWords(d.Scope)
@@ -362,7 +370,11 @@ func (t *Transcript) verdict(c *call) string {
 		return ""
 	}
 	if t.o.Past || !*d.Answer && d.By != "terminal" {
-		said += ", by " + terminal.Line(d.By)
+		who := ", by "
+		if strings.HasPrefix(d.By, "no") { // body, or terminal to ask on
+			who = ": "
+		}
+		said += who + terminal.Line(d.By)
 	}
 	if t.o.Past {
 		said += " (asked because " + terminal.Line(d.Reason) + ")"

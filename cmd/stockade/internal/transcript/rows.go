@@ -122,17 +122,30 @@ func (p page) say(style, text string) (rows []string) {
 	return rows
 }
 
-func (p page) wrap(line string) []string {
+func (p page) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
+
+// wrapped breaks a visible line between words into rows behind so many columns.
+func (p page) wrapped(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
 	}
-	return terminal.Wrap(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-len(hanging), 8))
+	return terminal.Wrap(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
 // quote is what others have written, behind bars.
 func (p page) quote(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.broken(terminal.Visible(line), terminal.Width(bar)) {
+			rows = append(rows, bar+p.style(style, row))
+		}
+	}
+	return rows
+}
+
+// prose are words of others, behind bars and broken between them.
+func (p page) prose(style, text string) (rows []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, row := range p.wrapped(terminal.Visible(line), terminal.Width(bar)) {
 			rows = append(rows, bar+p.style(style, row))
 		}
 	}

@@ -37,7 +37,7 @@ type Options struct {
 	// waited for a second.
 	Live bool
 	// Asked says that questions were shown where these rows are: the changes that one
-	// has shown are not repeated.
+	// has shown are not repeated, nor the answer.
 	Asked bool
 	// Calls is how many calls the session has had before.
 	Calls int
@@ -233,6 +233,10 @@ func (t *Transcript) began(e session.Event, out *parts) {
 	}
 }
 
+// Passed counts a call that is shown elsewhere, so that the numbers of the next ones are
+// right.
+func (t *Transcript) Passed() { t.number++ }
+
 // title is a row of ours that begins at the left, and what follows in it hangs.
 func (p page) title(style, text string) (rows []string) {
 	before := ""
@@ -258,7 +262,7 @@ func (t *Transcript) rest() (rows []string) {
 const offline = "offline"
 
 // summary is what a turn took.
-func (t *Transcript) summary() []string {
+func (t *Transcript) summary() (out []string) {
 	e := t.ended
 	var said []string
 	add := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
@@ -296,19 +300,35 @@ func (t *Transcript) summary() []string {
 	if e.Cost != nil {
 		add("%s", words.Dollars(*e.Cost))
 	}
-	text := strings.Join(said, " · ")
 	if t.o.Past && e.Reason != session.EndAnswered {
-		text += " · ended: " + string(e.Reason)
+		add("%s", "ended: "+string(e.Reason))
 		if e.Error != "" {
-			text += ", " + e.Error
+			said[len(said)-1] += ", " + e.Error
 		}
 	}
-	var out []string
-	before, p := "  ", t.page()
-	for _, row := range p.wrap(terminal.Line(text)) {
-		out = append(out, p.style(terminal.Dim, before+row))
-		before = "    "
+	p := t.page()
+	before, row := "  ", "" // it is broken between what it says
+	end := func() {
+		for _, row := range p.wrapped(row, len(before)) {
+			out = append(out, p.style(terminal.Dim, before+row))
+			before = "    "
+		}
 	}
+	for i, part := range said {
+		if part = terminal.Line(part); i < len(said)-1 {
+			part += " ·"
+		}
+		joined := row + " " + part
+		switch {
+		case row == "":
+			joined = part
+		case p.columns > 0 && terminal.Width(joined) > p.columns-1-len(before):
+			end()
+			joined = part
+		}
+		row = joined
+	}
+	end()
 	return out
 }
 

@@ -105,6 +105,28 @@ func TestACallIsARow(t *testing.T) {
   1  grep "TODO" in *.md in doc                                1 line     3 ms
      │ notes.md:4: TODO
 `},
+		"a command that was stopped shows what it has written": {
+			[]session.Event{bash, runs, event(session.TypeProgress, "a", tool.Progress{Output: "ok a\nok b\n"}), answered(nil, ""),
+				returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "bash was cancelled after 191577 units of fuel"))}, `
+  1  bash  go test ./...                                      stopped     3 ms
+     │ ok a
+     │ ok b
+`},
+		"that a question was about what it had changed is said": {
+			[]session.Event{bash, runs, answered(&no, ""), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "bash was cancelled before its changes were made"))}, `
+  1  bash  go test ./...                                      stopped     3 ms
+     bash was cancelled before its changes were made
+`},
+		"a question that nobody waits for was answered by nobody": {
+			[]session.Event{edit, answered(&no, ""), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "file_edit was cancelled before its changes were made"))}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                 stopped     3 ms
+     file_edit was cancelled before its changes were made
+`},
+		"nobody who could be asked is named as such": {
+			[]session.Event{edit, event(session.TypeDecision, "a", session.Decision{Answer: &no, By: "no terminal to ask on"}), returned("a", denied)}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                      not allowed
+     not run: no terminal to ask on
+`},
 		"an empty result says so": {
 			[]session.Event{proposed("a", "glob", `{"pattern":"*.c","path":"."}`), gave("a", "\n")}, `
   1  glob "*.c"                                                 empty     3 ms
@@ -126,12 +148,10 @@ func TestACallIsARow(t *testing.T) {
 		"what a person has seen in the question is not shown again": {
 			[]session.Event{edit, event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}), answered(&yes, policy.ScopeSession), event(session.TypeCallChanges, "a", edited), gave("a", "Replaced 2")}, `
   1  file_edit notes.md  "TODO" → "DONE", all                   +2 −2     3 ms
-     kept, for this session
 `},
 		"a no": {
 			[]session.Event{edit, event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}), answered(&no, ""), returned("a", denied)}, `
   1  file_edit notes.md  "TODO" → "DONE", all                      you said no
-     dropped
 `},
 		"a command that changed nothing": {
 			[]session.Event{bash, runs, exit(0, "ok\n")}, `
@@ -263,7 +283,7 @@ func TestATurnHasRoom(t *testing.T) {
 	}{
 		"with all that is known": {[]session.Event{delta("I "), delta("look."), proposed("a", "file_read", `{"path":"a"}`), changes, gave("a", "x"), delta("Done."), end},
 			"\n{I }\n{look.}\n\n  1  file_read a                                              created     3 ms\n     │ created x\n\n{Done.}\n\n" +
-				"  3 calls (1 failed, 1 not allowed) · 1 change · 3.4 s · 2,310 tokens\n    (12 % of the context) · $0.0042\n"},
+				"  3 calls (1 failed, 1 not allowed) · 1 change · 3.4 s ·\n    2,310 tokens (12 % of the context) · $0.0042\n"},
 		"without calls and tokens": {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
 		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
 			"\n{Hel}\n(void)\n\n     the provider is busy (429); next try in 38 s, 2 of 4\n\n{Hello.}\n"},
@@ -278,6 +298,24 @@ func TestATurnHasRoom(t *testing.T) {
 
 // TestOutputIsShownAsItComes where there is no live region, once somebody has waited, and
 // not again at the end.
+// TestWordsStayWhole on a narrow terminal: those of a tool, and what a turn took.
+func TestWordsStayWhole(t *testing.T) {
+	end := ended(1)
+	end.Body = tool.Marshal(session.TurnEnded{Reason: session.EndAnswered, Calls: 1, DurationMS: 3400, Usage: llm.Usage{InputTokens: 15000, OutputTokens: 90}, Context: &session.ContextUse{Used: 13, Limit: 100}})
+	got := shownBy(options(40), proposed("a", "grep", `{"pattern":"a*"}`), returned("a", tool.Result{Output: tool.Marshal(map[string]any{"output": "", "hint": "no line matches; pattern is a regular expression"})}), end)
+	want := `
+  1  grep "a*"          empty     3 ms
+     │ no line matches; pattern is a
+     │ regular expression
+
+  1 call · 3.4 s ·
+    15,090 tokens (13 % of the context)
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestOutputIsShownAsItComes(t *testing.T) {
 	events := []session.Event{
 		proposed("a", "bash", `{"command":"make"}`), event(session.TypeCallIntended, "a", session.Intent{Exec: true}),

@@ -18,6 +18,7 @@ import (
 type (
 	happened []any                // the following, in their order
 	text     string               // lines to be shown
+	passed   struct{}             // a call that is not shown
 	done     struct{ leave bool } // what was typed is carried out
 	flushed  struct{}             // the rows that were under way are on the screen
 	parted   struct{}             // the terminal does not answer any more
@@ -38,12 +39,12 @@ type model struct {
 	o             Options
 	width, height int
 	now           func() time.Time
-	scroll        func(...any) tea.Cmd // shows rows above what moves
+	scroll        func(rows string) tea.Cmd // shows rows above what moves
 
 	typed   chan string // to who carries it out
 	queue   []string    // what was typed while something else was carried out
 	busy    bool
-	since   time.Time // when that began
+	since   time.Time // when that began, or something was last heard of it
 	beating bool
 	beats   int
 
@@ -52,11 +53,11 @@ type model struct {
 	under    int      // as many rows: what moves leaves them room meanwhile
 	leaving  bool     // when all of out is on the screen
 	parting  bool     // the terminal was asked for the last time
-	peak     int      // rows that the live region had of late
-	peakAt   time.Time
+	region   region
 
 	answer *markdown.Stream // that is being given; nil: none
 	blank  bool             // the row above is an empty one
+	echoed bool             // it is what was typed
 
 	drawn []int // how wide the rows are that stand above the cursor
 
@@ -66,7 +67,7 @@ type model struct {
 }
 
 func newModel(o Options) *model {
-	return &model{o: o, now: time.Now, scroll: tea.Println, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
+	return &model{o: o, now: time.Now, scroll: above, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
 }
 
 // Init implements tea.Model.
@@ -77,6 +78,7 @@ func (m *model) Init() tea.Cmd {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
+	m.region.look()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.reflow(msg.Width)
@@ -123,6 +125,8 @@ func (m *model) happens(what any) tea.Cmd {
 	case text:
 		m.endAnswer()
 		m.print(strings.Split(string(what), "\n")...)
+	case passed:
+		m.o.Transcript.Passed()
 	case *question:
 		m.ask(what)
 	case withdrawn:
@@ -140,6 +144,10 @@ func (m *model) happens(what any) tea.Cmd {
 
 // event shows an event of the session.
 func (m *model) event(e session.Event) {
+	m.since = m.now()
+	if m.echoed {
+		m.gap()
+	}
 	for _, part := range m.o.Transcript.Show(e) {
 		switch {
 		case part.Restart:
@@ -181,7 +189,7 @@ func (m *model) room() int { return max(m.width-1, 1) }
 func (m *model) print(rows ...string) {
 	for _, row := range rows {
 		m.out = append(m.out, row)
-		m.blank = row == ""
+		m.blank, m.echoed = row == "", false
 	}
 }
 
@@ -202,7 +210,7 @@ func (m *model) flush() tea.Cmd {
 		}
 		return nil
 	}
-	n := min(len(m.out), max(m.height-m.peak-1, 1))
+	n := min(len(m.out), max(m.height-m.region.peak-1, 1))
 	m.flushing, m.under = true, n
 	var b strings.Builder
 	for i, row := range m.out[:n] {
@@ -212,9 +220,6 @@ func (m *model) flush() tea.Cmd {
 		b.WriteString(fitted(row, m.room()))
 	}
 	m.out = m.out[n:]
-	if b.Len() == 0 {
-		b.WriteByte(' ') // of nothing, the renderer would make no row
-	}
 	return tea.Sequence(m.scroll(b.String()), func() tea.Msg { return flushed{} })
 }
 
@@ -233,6 +238,7 @@ func (m *model) next() tea.Cmd {
 	if m.o.Editor != nil {
 		m.gap()
 		m.print(m.echo(typed)...)
+		m.echoed = true
 	}
 	m.typed <- typed // it has room: nothing is carried out now
 	return nil
@@ -243,7 +249,7 @@ const mostEchoed = 10
 
 // echo is a prompt as it stays on the screen.
 func (m *model) echo(typed string) []string {
-	rows := terminal.Fold(typed, "> ", "  ", m.room()+1)
+	rows := terminal.Fold(strings.TrimRight(typed, "\n"), "> ", "  ", m.room()+1)
 	if more := len(rows) - mostEchoed; more > 0 {
 		rows = append(rows[:mostEchoed], fmt.Sprintf("  … %d more rows", more))
 	}
@@ -266,6 +272,8 @@ func (m *model) keepBeating() tea.Cmd {
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
+	case m.leaving:
+		return nil
 	case m.o.Editor != nil && m.o.Editor.Open() && (key == "ctrl+c" || key == "esc"):
 		return m.edit(msg) // closes its list
 	case key == "ctrl+c":

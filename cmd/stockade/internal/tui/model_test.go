@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,8 @@ func newDesk(width, height int) *desk {
 		Stop: func() { d.stopped++ }, Leaving: "come back",
 	})
 	d.m.now = func() time.Time { return d.time }
-	d.m.scroll = func(rows ...any) tea.Cmd {
-		d.above = append(d.above, strings.Split(fmt.Sprint(rows...), "\n")...)
+	d.m.scroll = func(rows string) tea.Cmd {
+		d.above = append(d.above, strings.Split(rows, "\n")...)
 		return nil
 	}
 	d.m.Init()
@@ -158,6 +159,10 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if !d.m.leaving || !strings.HasSuffix(strings.TrimSpace(d.sees()), "come back") {
 		t.Errorf("it stays, and shows\n%s", d.sees())
 	}
+	d.does("ctrl+c", "x", "ctrl+d")
+	if n := strings.Count(d.sees(), "come back"); n != 1 {
+		t.Errorf("how to come back is said %d times", n)
+	}
 }
 
 // What is drawn below is never as high as the terminal, and what scrolls away comes
@@ -201,5 +206,41 @@ func TestNothingIsLargerThanTheTerminal(t *testing.T) {
 		if !strings.HasSuffix(strings.ReplaceAll(all, " ", ""), strings.Join(want, "")) {
 			t.Errorf("%v: rows are missing or in another order: %s", size, all)
 		}
+	}
+}
+
+// The renderer draws when it comes to it. What scrolls away meanwhile leaves room for
+// what still stands on the screen.
+func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
+	d := newDesk(80, 24)
+	var draws int64
+	d.m.region.draws = func() int64 { return draws }
+	var took []int // rows at a time
+	scroll := d.m.scroll
+	d.m.scroll = func(rows string) tea.Cmd {
+		took = append(took, strings.Count(rows, "\n")+1)
+		return scroll(rows)
+	}
+	d.does("begin", "enter")
+	d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}},
+		func() string { return strings.Repeat("  a row\n", 15) }, func() string { return "" })}
+	d.tell(happened{d.asked})
+	draws++
+	high := len(strings.Split(d.m.View().Content, "\n"))
+	d.does("wait", "y")
+	took = nil
+	many := text(strings.Repeat("more\n", 40))
+	d.tell(happened{many})
+	if most := slices.Max(took); high < 15 || high+most > 24 {
+		t.Errorf("%d rows are shown at once above %d that stand there", most, high)
+	}
+	draws++ // may still have been what the renderer had then
+	d.tell(beat{})
+	draws++
+	d.tell(beat{})
+	took = nil
+	d.tell(happened{many})
+	if most := slices.Max(took); most < 15 {
+		t.Errorf("%d rows are shown at once at most, when the screen is drawn anew", most)
 	}
 }

@@ -47,19 +47,16 @@ type Options struct {
 	Leaving string
 }
 
-// UI is the terminal. Its methods but Run are safe for concurrent use.
+// UI is the terminal. Its methods but Run, which is called once, are safe for
+// concurrent use.
 type UI struct {
-	events chan any // what happens, in its order
-	once   sync.Once
+	events chan any      // what happens, in its order
 	ended  chan struct{} // closed when nothing is shown any more
-	known  chan struct{} // closed when program is set
-
-	program *tea.Program
 }
 
 // New returns a terminal that shows nothing yet.
 func New() *UI {
-	return &UI{events: make(chan any, backlog), ended: make(chan struct{}), known: make(chan struct{})}
+	return &UI{events: make(chan any, backlog), ended: make(chan struct{})}
 }
 
 const (
@@ -79,9 +76,11 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	if o.Color {
 		colors = colorprofile.ANSI
 	}
-	u.program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+	out := &drawing{File: o.Out}
+	m.region.draws = out.times.Load
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+		tea.WithFPS(120),             // for as short a time what has scrolled stands below, too
 		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
-	close(u.known)
 	work, stop := context.WithCancelCause(ctx)
 	var busy sync.WaitGroup
 	busy.Go(func() {
@@ -90,9 +89,9 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 			u.send(done{leave})
 		}
 	})
-	go u.pump()
-	_, err := u.program.Run()
-	u.once.Do(func() { close(u.ended) })
+	go u.pump(program)
+	_, err := program.Run()
+	close(u.ended)
 	stop(context.Cause(ctx))
 	close(m.typed)
 	busy.Wait()
@@ -111,7 +110,7 @@ func (u *UI) send(what any) {
 }
 
 // pump hands to the program, at a pace, what has happened.
-func (u *UI) pump() {
+func (u *UI) pump(program *tea.Program) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for {
@@ -130,13 +129,16 @@ func (u *UI) pump() {
 				more = false
 			}
 		}
-		u.program.Send(happened(batch))
+		program.Send(happened(batch))
 		<-tick.C
 	}
 }
 
 // Event shows an event of the session.
 func (u *UI) Event(e session.Event) { u.send(e) }
+
+// Passed counts a call of which no event is shown.
+func (u *UI) Passed() { u.send(passed{}) }
 
 // Rows returns a writer whose lines are shown in the order in which they come. What
 // is written has to be fit for a terminal.

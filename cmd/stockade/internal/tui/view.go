@@ -56,9 +56,7 @@ func (m *model) View() tea.View {
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "")
 	}
-	if now := m.now(); len(rows) >= m.peak || now.Sub(m.peakAt) > 5*pace {
-		m.peak, m.peakAt = len(rows), now
-	}
+	m.region.gives(len(rows))
 	m.drawn = m.drawn[:0]
 	for i, row := range rows {
 		if cursor == nil || i < cursor.Y {

@@ -1,0 +1,60 @@
+package tui
+
+import (
+	"bytes"
+	"os"
+	"sync/atomic"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// region knows how high what moves may be on the screen. The renderer draws what it is
+// given later, in a goroutine of its own, and rows that are shown above meanwhile have
+// to leave room for what still stands there: else some of them are lost.
+type region struct {
+	draws  func() int64 // how often the renderer has drawn; nil: at once
+	seen   int64        // of these, at the last look
+	before int          // how high that was which the renderer had then
+	given  int          // how high that is which it was given since
+	peak   int          // how high it can be on the screen
+}
+
+// gives tells of what the renderer is given to draw next.
+func (r *region) gives(height int) {
+	r.given = height
+	r.peak = max(r.peak, height)
+}
+
+// look finds out what the renderer has drawn. It is called when the renderer has what
+// was told of last: if it has drawn since the last look, it was that or what it had then.
+func (r *region) look() {
+	drawn := r.seen + 1
+	if r.draws != nil {
+		drawn = r.draws()
+	}
+	if drawn > r.seen {
+		r.peak = max(r.before, r.given)
+	}
+	r.seen, r.before = drawn, r.given
+}
+
+// aboveMark begins rows that are shown above what moves. It does nothing, and the
+// renderer writes nothing like it by itself.
+const aboveMark = "\x1b[0;0m"
+
+// above shows rows above what moves.
+func above(rows string) tea.Cmd { return tea.Println(aboveMark + rows) }
+
+// drawing is a terminal that counts how often the renderer draws.
+type drawing struct {
+	*os.File
+	times atomic.Int64
+}
+
+func (d *drawing) Write(p []byte) (int, error) {
+	n, err := d.File.Write(p)
+	if !bytes.Contains(p, []byte(aboveMark)) {
+		d.times.Add(1)
+	}
+	return n, err
+}
