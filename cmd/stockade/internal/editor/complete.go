@@ -89,7 +89,7 @@ func (e *Editor) word() word {
 		}
 	}
 	for i := len(line) - 1; i >= 0; i-- {
-		if line[i].text != "@" || i > 0 && !opens(line[i-1].text) {
+		if line[i].text != "@" || i > 0 && !Opens(last(line[i-1].text)) {
 			continue
 		}
 		rest := join(line[i+1:])
