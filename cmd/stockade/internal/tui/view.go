@@ -115,10 +115,14 @@ func (m *model) queued() []string {
 
 // noticed is what is said below the line that is typed.
 func (m *model) noticed() []string {
-	if !m.warned {
+	said := "Ctrl-C again leaves. "
+	switch {
+	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) >= twice:
+		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. "
+	case !m.warned:
 		return nil
 	}
-	rows := terminal.Wrap("Ctrl-C again leaves. "+m.o.Leaving, max(m.room()-2, 1))
+	rows := terminal.Wrap(said+m.o.Leaving, max(m.room()-2, 1))
 	for i, row := range rows {
 		rows[i] = m.dim("  " + row)
 	}
