@@ -254,3 +254,20 @@ func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 		t.Errorf("%d rows are shown at once at most, when the screen is drawn anew", most)
 	}
 }
+
+// What it is about is the last that is left out of a question.
+func TestAQuestionOnFewRowsNamesWhatItIsAbout(t *testing.T) {
+	for _, height := range []int{7, 8, 10, 12, 24} {
+		d := newDesk(80, height)
+		d.does("begin", "enter")
+		d.tell(happened{&question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}},
+			func() string { return "  file_edit notes.md\n" + strings.Repeat("  a row\n", 9) }, func() string { return "" })}})
+		shown := ansi.Strip(d.m.View().Content)
+		if !strings.Contains(shown, "file_edit notes.md") || !strings.Contains(shown, "[y]1") {
+			t.Errorf("on %d rows it shows\n%s", height, shown)
+		}
+		if whole := strings.Count(shown, "a row") == 9; whole == strings.Contains(shown, "do not suffice") {
+			t.Errorf("on %d rows it does not say whether that is all:\n%s", height, shown)
+		}
+	}
+}

@@ -74,12 +74,18 @@ func (m *model) question() []string {
 	if q == nil {
 		return nil
 	}
-	rows := append(q.prompt.Rows(m.asking()), q.prompt.Keys(m.asking())...)
+	v := m.asking()
+	rows, keys := q.prompt.Rows(v), q.prompt.Keys(v)
+	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // on so few rows, it cannot fold itself
+		rest := rows[min(over+2, len(rows)):]
+		rows = append([]string{rows[0], m.dim("  … the rows here do not suffice: ? and a larger terminal show more")}, rest...)
+	}
+	rows = append(rows, keys...)
 	switch {
 	case m.drafting():
 		rows = append(rows, m.dim("  Enter sends what you type after this, Esc sets it aside; then answer"))
 	case q.wrong:
-		rows = append(rows, q.prompt.Unanswered(m.asking()))
+		rows = append(rows, q.prompt.Unanswered(v))
 	}
 	return append(rows, "")
 }
