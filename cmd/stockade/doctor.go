@@ -232,9 +232,6 @@ func (a *app) findings(found []finding, bad, notes int) string {
 	return b.String()
 }
 
-// outColor reports whether standard output is to be coloured.
-func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
-
 func checkProgram(context.Context, *app) finding {
 	said := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
 	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil && runtime.GOOS == "linux" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -52,10 +53,15 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 	if ed == nil {
 		o.First = []string{"-"} // what it is, do knows
 	}
-	defer func(before stdio) { *a.s = before }(*a.s)
+	before := *a.s
 	rows := messages{a.known.Writer(a.ui.Rows())}
 	a.s.err, a.s.out, a.s.flush = rows, rows, nil
-	return a.ui.Run(ctx, o)
+	err := a.ui.Run(ctx, o)
+	*a.s = before
+	if ed != nil && ctx.Err() != nil { // nobody was told while it was drawn
+		fmt.Fprintln(a.s.err, o.Leaving)
+	}
+	return err
 }
 
 // editing says what the line that is typed knows.

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -34,7 +35,7 @@ func mentions(prompt string) []string {
 	for i := 0; i < len(prompt) && len(out) < maxMentionWords; {
 		r, size := utf8.DecodeRuneInString(prompt[i:])
 		i += size
-		if r != '@' || !(unicode.IsSpace(before) || strings.ContainsRune(`([{"'`+"`", before)) {
+		if r != '@' || !editor.Opens(before) {
 			before = r
 			continue
 		}

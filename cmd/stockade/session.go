@@ -130,7 +130,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int) error 
 	}
 	// Here the session is the result, so all of it goes to stdout.
 	page := *a.s
-	page.err, page.color = a.s.out, a.s.outTTY && a.s.colors()
+	page.err, page.color = a.s.out, a.s.outColor()
 	if !a.s.outTTY {
 		page.columns = nil
 	}

@@ -49,22 +49,34 @@ func osStdio() *stdio {
 		s.out = closedOutput{}
 	}
 	s.color = s.errTTY && s.colors()
-	s.columns = func() int {
-		columns, _, err := term.GetSize(int(os.Stderr.Fd()))
-		if s.errTTY && (err != nil || columns <= 0) {
-			return 80
-		}
-		return columns
-	}
-	s.outColumns = func() int {
-		columns, _, err := term.GetSize(int(os.Stdout.Fd()))
-		if s.outTTY && (err != nil || columns <= 0) {
-			return 80
-		}
-		return columns
-	}
+	s.columns, s.outColumns = columnsNow(os.Stderr, s.errTTY), columnsNow(os.Stdout, s.outTTY)
 	return s
 }
+
+// columnsNow is how wide a file is at a time: 0 if it is no terminal, and 80 if it is one
+// that does not say.
+func columnsNow(f *os.File, tty bool) func() int {
+	return func() int {
+		columns, _, err := term.GetSize(int(f.Fd()))
+		if tty && (err != nil || columns <= 0) {
+			return 80
+		}
+		return columns
+	}
+}
+
+// width is how many columns a list on stdout may take. What is no terminal, or a tiny
+// one, gets as many as a small one.
+func (s *stdio) width() int {
+	const least, small = 60, 80
+	if s.outColumns == nil || s.outColumns() < least {
+		return small
+	}
+	return s.outColumns()
+}
+
+// outColor reports whether standard output is to be coloured.
+func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
 
 // table prints a table that fits the terminal. What is no terminal gets all of it.
 func (s *stdio) table(t *table.Table) error {

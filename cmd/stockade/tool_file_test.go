@@ -100,7 +100,7 @@ func inspected(t *testing.T, code []byte) fileReport {
 func shownFile(t *testing.T, r fileReport, columns int) (out, hints string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{s: &stdio{out: &stdout, err: &stderr, columns: func() int { return columns }}}
+	a := &app{s: &stdio{out: &stdout, err: &stderr, outColumns: func() int { return columns }}}
 	if err := a.showFile(r); err != nil {
 		t.Fatal(err)
 	}

@@ -84,15 +84,6 @@ func listAdded(s *stdio, modules []registry.Added) error {
 // signer is who has signed a module, in a table.
 func signer(m registry.Added) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
 
-// width is how many columns a table may take. What is no terminal gets as many as one
-// that is small.
-func (s *stdio) width() int {
-	if s.columns == nil || s.columns() < 60 {
-		return 80
-	}
-	return s.columns()
-}
-
 // stateOf says whether the tools of a module are offered.
 func stateOf(m registry.Added) string {
 	off := 0

@@ -415,8 +415,8 @@ const maxCutLine = 80
 // Of is the change of one text file in unified format, 64 KiB at most, and how many
 // lines it adds and removes, all of them counted. Names are as in [Unified]. It is
 // empty for what is no text, or has more than 128 KiB before or after, and where
-// secret says yes to one of both: between its lines a diff has marks, so that a secret
-// of several lines is not found in it any more.
+// secret says yes to one of both: of a secret of several lines a diff may have a few,
+// which nobody knows for a part of it.
 func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, ok := texts(c)
 	if !ok || before == after {

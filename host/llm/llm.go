@@ -64,9 +64,9 @@ type ResultData struct {
 }
 
 // BriefData is the data of a brief: a user message that no person has written. In it
-// the program tells the model the date, or what a file of the project says.
+// the program tells the model the date, what was undone, or what a file of the project says.
 type BriefData struct {
-	Brief string `json:"brief"` // its name: "date", or that of the file
+	Brief string `json:"brief"` // its name: "date", "undo", or that of the file
 }
 
 // BriefMessage is the message of a brief. It is a user message: models weigh the

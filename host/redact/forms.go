@@ -26,6 +26,7 @@ func forms(value string) [][]byte {
 	base64Forms(value, add)
 	percentForms(value, add)
 	jsonForms(value, add)
+	diffForms(value, add)
 	// As a flag to be copied has it, also as text in JSON.
 	for _, word := range []string{shellword.Escaped(value), shellword.Single(value)} {
 		add(word)
@@ -102,6 +103,20 @@ func jsonForms(value string, add func(string)) {
 				literal = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(literal)
 			}
 		}
+	}
+}
+
+// diffForms are the lines of a value as a diff adds them, removes them or has them around
+// a change, with what JSON makes of that. A value of one line is found in a diff as it is.
+func diffForms(value string, add func(string)) {
+	lines := strings.TrimRight(value, "\n") // behind the last line stands whatever comes next
+	if !strings.Contains(lines, "\n") {
+		return
+	}
+	for _, mark := range []string{"+", "-", " "} {
+		marked := strings.ReplaceAll(lines, "\n", "\n"+mark)
+		add(marked)
+		jsonForms(marked, add)
 	}
 }
 

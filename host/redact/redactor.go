@@ -19,7 +19,8 @@ const MinBytes = 4
 //   - in base64, of either alphabet, padded or not, also as a part of what is
 //     encoded;
 //   - percent-encoded, as the usual encoders do it, in lower or upper hex;
-//   - as a string of JSON, also as text in JSON up to twice more.
+//   - as a string of JSON, also as text in JSON up to twice more;
+//   - as lines of a diff, if it has several, also in JSON.
 //
 // It does not know a part of a value, a value with something in between (base64
 // that is broken into lines), one form inside another but for JSON, nor any

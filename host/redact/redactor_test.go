@@ -53,6 +53,17 @@ func leaks(v string) map[string]string {
 			}
 		}
 	}
+	if lines := strings.Split(strings.TrimRight(v, "\n"), "\n"); len(lines) > 1 {
+		for _, mark := range "+- " {
+			diff := ""
+			for _, line := range lines {
+				diff += string(mark) + line + "\n"
+			}
+			diff = diff[1 : len(diff)-1]
+			literal, _ := json.Marshal(diff)
+			out["diff "+string(mark)], out["diff in json "+string(mark)] = diff, unquoted(string(literal))
+		}
+	}
 	return out
 }
 

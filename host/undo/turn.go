@@ -94,6 +94,9 @@ func (p *past) add(e session.Event) {
 		case json.Unmarshal(e.Body, &changes) != nil:
 			c.gone = true
 		default:
+			for i := range changes.Files {
+				changes.Files[i].Diff = "" // of no use here, and 256 KiB for each call
+			}
 			c.changes = append(c.changes, changes)
 			c.direct = false // an older version did not say that it was staged
 		}

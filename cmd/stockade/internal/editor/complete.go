@@ -89,7 +89,7 @@ func (e *Editor) word() word {
 		}
 	}
 	for i := len(line) - 1; i >= 0; i-- {
-		if line[i].text != "@" || i > 0 && !opens(line[i-1].text) {
+		if line[i].text != "@" || i > 0 && !Opens(last(line[i-1].text)) {
 			continue
 		}
 		rest := join(line[i+1:])
@@ -267,7 +267,7 @@ func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 func (l *list) whole() bool {
 	text := l.word.text
 	return l.word.kind != Names && (text == "" || strings.HasSuffix(text, "/")) ||
-		slices.ContainsFunc(l.fit, func(f entry) bool { return f.name == text })
+		slices.ContainsFunc(l.fit, func(f entry) bool { return strings.TrimSuffix(f.name, "/") == text })
 }
 
 // take puts the chosen name in the place of the word.

@@ -176,6 +176,7 @@ func TestTheScreenShowsWhatIsTyped(t *testing.T) {
 		"a path that is whole is sent":            {types: "see @main.go<enter>", want: "> |ask, or /help", sent: "see @main.go"},
 		"a directory leads on":                    {types: "@do<tab>", want: "> @docs/|\n> │ docs/a b.txt\n  │ docs/notes.md"},
 		"a directory is meant if it is sent":      {types: "@do<tab><enter>", want: "> |ask, or /help", sent: "@docs/"},
+		"it is so without its slash":              {types: "see @docs<enter>", want: "> |ask, or /help", sent: "see @docs"},
 		"a name with blanks is quoted":            {types: "@a b", then: "<^u>@do<tab><tab>x", want: "> @\"docs/a b.txt\" x|"},
 		"it is found behind a quote too":          {types: "@\"docs/a b<tab>", want: "> @\"docs/a b.txt\" |"},
 		"what does not show does in the list":     {types: "@deen", want: "> @deen|\n> │ cmd/<U+202E>deen.go"},

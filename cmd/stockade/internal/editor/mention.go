@@ -3,14 +3,12 @@ package editor
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// opens reports whether an @ after this text begins a path. That in
+// Opens reports whether an @ behind this character begins a path. That in
 // mail@example.org is none.
-func opens(before string) bool {
-	r, _ := utf8.DecodeLastRuneInString(before)
-	return before == "" || unicode.IsSpace(r) || strings.ContainsRune("([{\"'`", r)
+func Opens(before rune) bool {
+	return unicode.IsSpace(before) || strings.ContainsRune("([{\"'`", before)
 }
 
 // mentioned is a path as it stands behind an @.

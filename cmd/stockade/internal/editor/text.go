@@ -30,6 +30,7 @@ func (p piece) isEnd() bool  { return p.text == "\n" }
 func (p piece) isWord() bool { return p.pasted > 0 || isWord(first(p.text)) }
 
 func first(s string) rune { r, _ := utf8.DecodeRuneInString(s); return r }
+func last(s string) rune  { r, _ := utf8.DecodeLastRuneInString(s); return r }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 

@@ -120,7 +120,7 @@ func (in *inliner) node(n ast.Node, st style) {
 			in.add(" ", st)
 		}
 	case *ast.CodeSpan:
-		in.marked("`", strings.ReplaceAll(in.plain(n), "\n", " "), st|cyan)
+		in.code(strings.ReplaceAll(in.plain(n), "\n", " "), st|cyan)
 	case *ast.Emphasis:
 		mark, with := "*", italic
 		if n.Level > 1 {
@@ -165,15 +165,13 @@ func (in *inliner) target(shown string, destination, title []byte, st style) {
 	}
 }
 
-// marked adds text that has marks where there are no colours. They are as many as
-// the text needs.
-func (in *inliner) marked(mark, text string, st style) {
-	if !in.marks {
-		in.add(text, st)
-		return
-	}
-	for strings.Contains(text, mark) && len(mark) < 8 {
-		mark += "`"
+// code adds a span of code, with marks where there are no colours: as many as the text
+// needs.
+func (in *inliner) code(text string, st style) {
+	mark := ""
+	if in.marks {
+		for mark = "`"; strings.Contains(text, mark) && len(mark) < 8; mark += "`" {
+		}
 	}
 	in.add(mark+text+mark, st)
 }
@@ -197,10 +195,8 @@ func textOf(runs []run) string {
 	return b.String()
 }
 
-var (
-	// escaped is what stands for another character.
-	escaped = regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
-)
+// escaped is what stands for another character.
+var escaped = regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
 
 // unescape decodes what stands for another character, if that one shows as what it
 // is. A <br>, which is the only line end in a table, is one.

@@ -304,13 +304,17 @@ func (p *page) head(q Question, number string) {
 
 // beside writes a line of ours with something at its right end.
 func (p *page) beside(style, text, right string) {
-	if space := p.v.width() - 1 - len("  ") - len(text) - len(right); right != "" && space > 1 {
+	if space := min(p.v.width(), maxBeside) - 1 - len("  ") - len(text) - len(right); right != "" && space > 1 {
 		text += strings.Repeat(" ", space) + right
 		p.out = append(p.out, p.v.style(style, "  "+text))
 		return
 	}
 	p.ours(style, "  ", strings.TrimSpace(text+" "+right))
 }
+
+// maxBeside is how far at the right something stands beside a text: farther, no eye finds
+// the way to it.
+const maxBeside = 100
 
 // why says in a few words of ours why it is asked; empty where that is plain to see, or
 // takes more words.

@@ -87,6 +87,7 @@ var scenarios = []scenario{{
 		s.settles()
 		s.presses("?")
 		looks("its details")
+		s.settles()
 		s.presses("y")
 		s.until(`Two goats`)
 		looks("the next question")

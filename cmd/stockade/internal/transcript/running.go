@@ -13,18 +13,15 @@ const stopWords = "Ctrl-C stops it"
 
 // Running are the rows of the live region, at most so many: the calls that run, with the
 // newest lines that a command has written, or the wait for the model. frame is the
-// spinner; empty: there is none.
+// spinner.
 func (t *Transcript) Running(now time.Time, frame string, most int) (out []string) {
 	if t.o.Quiet || most <= 0 {
 		return nil
 	}
 	p := t.page()
-	if frame != "" {
-		frame += " "
-	}
 	if len(t.open) == 0 {
 		if text := t.waits(now); text != "" {
-			return []string{p.style(terminal.Dim, fitted("  "+frame+text+"   "+stopWords, p.width()-1))}
+			return []string{p.style(terminal.Dim, fitted("  "+frame+" "+text+"   "+stopWords, p.width()-1))}
 		}
 		return nil
 	}
@@ -72,7 +69,7 @@ func (t *Transcript) state(c *call, now time.Time, frame string) []span {
 	case c.since.IsZero():
 		return []span{{terminal.Dim, "waits"}}
 	}
-	return []span{{"", fmt.Sprintf("%s%d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopWords}}
+	return []span{{"", fmt.Sprintf("%s %d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopWords}}
 }
 
 // newest are the rows with what a call has written or said last.

@@ -125,9 +125,10 @@ func (t *Transcript) Show(e session.Event) []Part {
 		}
 	case session.TypeRestart:
 		if d, ok := body[session.Restart](e); ok {
+			begun := t.writes
 			t.waiting, t.retry, t.writes = e.Time, &d, false
 			out = append(out, Part{Restart: true})
-			if !t.o.Live {
+			if !t.o.Live || begun { // what stands there is no answer
 				out.rows(t.page().say(terminal.Yellow, t.retryWords(time.Duration(d.WaitMS)*time.Millisecond)))
 			}
 		}

@@ -292,12 +292,15 @@ func TestATurnHasRoom(t *testing.T) {
 			if diff := cmp.Diff(c.want, shownBy(options(80), c.events...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			live := options(80) // what stands on the screen already is void there, too
+			live.Live = true
+			if diff := cmp.Diff(c.want, shownBy(live, c.events...)); diff != "" {
+				t.Errorf("live (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
 
-// TestOutputIsShownAsItComes where there is no live region, once somebody has waited, and
-// not again at the end.
 // TestWordsStayWhole on a narrow terminal: those of a tool, and what a turn took.
 func TestWordsStayWhole(t *testing.T) {
 	end := ended(1)
@@ -316,6 +319,8 @@ func TestWordsStayWhole(t *testing.T) {
 	}
 }
 
+// TestOutputIsShownAsItComes where there is no live region, once somebody has waited, and
+// not again at the end.
 func TestOutputIsShownAsItComes(t *testing.T) {
 	events := []session.Event{
 		proposed("a", "bash", `{"command":"make"}`), event(session.TypeCallIntended, "a", session.Intent{Exec: true}),

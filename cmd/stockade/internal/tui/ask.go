@@ -42,6 +42,9 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 func (m *model) ask(q *question) {
 	m.asked = q
 	q.quiet = m.now()
+	if m.back != "" && m.o.Editor.Value() == m.back { // it was set aside for the one before, and nobody has gone on with it
+		m.setAside()
+	}
 }
 
 // answered takes the question away, and gives back what was set aside for it.
@@ -50,10 +53,18 @@ func (m *model) answered(q *question) {
 		return
 	}
 	m.asked = nil
+	m.back = ""
 	if m.aside != "" {
-		m.o.Editor.SetValue(m.aside + m.o.Editor.Value())
+		m.back = m.aside + m.o.Editor.Value()
+		m.o.Editor.SetValue(m.back)
 		m.aside = ""
 	}
+}
+
+// setAside keeps what is being typed until the question is answered.
+func (m *model) setAside() {
+	m.aside += m.o.Editor.Value()
+	m.o.Editor.Clear()
 }
 
 // drafting reports whether something is being typed.
@@ -66,8 +77,7 @@ func (m *model) press(key string) (taken bool) {
 	seen := m.now().Sub(q.quiet) >= guard
 	switch {
 	case m.drafting() && key == "esc":
-		m.aside += m.o.Editor.Value()
-		m.o.Editor.Clear()
+		m.setAside()
 		q.quiet = m.now()
 		return true
 	case m.drafting() || !seen:

@@ -63,7 +63,9 @@ type model struct {
 
 	asked  *question // that waits for its answer
 	aside  string    // what was being typed when it came
+	back   string    // what was set aside for the last one, and is in the editor again
 	warned bool      // that Ctrl-C leaves
+	stops  time.Time // since when what goes on is being stopped; zero: it is not
 }
 
 func newModel(o Options) *model {
@@ -133,7 +135,7 @@ func (m *model) happens(what any) tea.Cmd {
 		m.answered(what.q)
 	case done:
 		m.endAnswer()
-		m.busy = false
+		m.busy, m.stops = false, time.Time{}
 		if what.leave {
 			m.leaving, m.queue = true, nil
 		}
@@ -292,13 +294,18 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	return m.edit(msg)
 }
 
+// twice is how long Ctrl-C that is pressed again means what it meant the first time.
+const twice = time.Second
+
 // interrupt stops what is going on, and else what is being typed, and else, the
 // second time, the chat.
 func (m *model) interrupt() {
 	ed := m.o.Editor
 	switch {
+	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) < twice:
 	case m.busy:
 		m.o.Stop()
+		m.stops = m.now()
 		if len(m.queue) > 0 && ed != nil { // it was meant to follow what is stopped
 			ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
 			m.queue = nil

@@ -94,17 +94,19 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		"a digit":            {[]string{"ask", "wait", "2"}, "n", ""},
 		"Enter alone":        {[]string{"ask", "wait", "enter"}, "", ""},
 		"a key that is none": {[]string{"ask", "wait", "x"}, "", ""},
-		"a key before the question can have been seen":     {[]string{"ask", "y"}, "", "y"},
-		"a word that was begun before":                     {[]string{"tr", "ask", "wait", "y"}, "", "try"},
-		"a word that is begun as it comes":                 {[]string{"ask", "tr", "wait", "y"}, "", "try"},
-		"what was typed is sent first":                     {[]string{"go on", "ask", "wait", "enter", "wait", "y"}, "y", ""},
-		"a key at once after what was typed is sent":       {[]string{"go on", "ask", "wait", "enter", "y"}, "", "y"},
-		"what was typed is set aside, and is there again":  {[]string{"go on", "ask", "wait", "esc", "wait", "n"}, "n", "go on"},
-		"a key at once after what was typed is set aside":  {[]string{"go on", "ask", "esc", "y"}, "", "y"},
-		"more is shown, and the question stays":            {[]string{"ask", "wait", "?"}, "", ""},
-		"an answer after more was shown":                   {[]string{"ask", "wait", "?", "wait", "y"}, "y", ""},
-		"a key at once after more was shown":               {[]string{"ask", "wait", "?", "y"}, "", ""},
-		"a stop is no answer, and what was typed is there": {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
+		"a key before the question can have been seen":      {[]string{"ask", "y"}, "", "y"},
+		"a word that was begun before":                      {[]string{"tr", "ask", "wait", "y"}, "", "try"},
+		"a word that is begun as it comes":                  {[]string{"ask", "tr", "wait", "y"}, "", "try"},
+		"what was typed is sent first":                      {[]string{"go on", "ask", "wait", "enter", "wait", "y"}, "y", ""},
+		"a key at once after what was typed is sent":        {[]string{"go on", "ask", "wait", "enter", "y"}, "", "y"},
+		"what was typed is set aside, and is there again":   {[]string{"go on", "ask", "wait", "esc", "wait", "n"}, "n", "go on"},
+		"a key at once after what was typed is set aside":   {[]string{"go on", "ask", "esc", "y"}, "", "y"},
+		"what was set aside stays so for the next question": {[]string{"go on", "ask", "wait", "esc", "wait", "n", "ask", "wait", "y"}, "y", "go on"},
+		"what somebody has gone on with does not":           {[]string{"go on", "ask", "wait", "esc", "wait", "n", "!", "ask", "wait", "y"}, "", "go on!y"},
+		"more is shown, and the question stays":             {[]string{"ask", "wait", "?"}, "", ""},
+		"an answer after more was shown":                    {[]string{"ask", "wait", "?", "wait", "y"}, "y", ""},
+		"a key at once after more was shown":                {[]string{"ask", "wait", "?", "y"}, "", ""},
+		"a stop is no answer, and what was typed is there":  {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(80, 24)
@@ -139,9 +141,17 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if got := <-d.m.typed; got != "second" {
 		t.Errorf("carried out is %q", got)
 	}
-	d.does("a draft", "ctrl+c")
+	d.does("a draft", "ctrl+c", "ctrl+c")
 	if got := d.m.o.Editor.Value(); d.stopped != 1 || got != "third\na draft" {
 		t.Errorf("stopped %d times, %q stands in the editor", d.stopped, got)
+	}
+	d.time = d.time.Add(twice)
+	if !strings.Contains(d.sees(), "It is being stopped. Ctrl-C again") {
+		t.Errorf("it shows\n%s", d.sees())
+	}
+	d.does("ctrl+c")
+	if d.stopped != 2 {
+		t.Errorf("Ctrl-C that is meant stops %d times", d.stopped)
 	}
 	d.does("done", "ctrl+c")
 	if !d.m.o.Editor.Empty() || d.m.leaving {
@@ -242,5 +252,22 @@ func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 	d.tell(happened{many})
 	if most := slices.Max(took); most < 15 {
 		t.Errorf("%d rows are shown at once at most, when the screen is drawn anew", most)
+	}
+}
+
+// What it is about is the last that is left out of a question.
+func TestAQuestionOnFewRowsNamesWhatItIsAbout(t *testing.T) {
+	for _, height := range []int{7, 8, 10, 12, 24} {
+		d := newDesk(80, height)
+		d.does("begin", "enter")
+		d.tell(happened{&question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}},
+			func() string { return "  file_edit notes.md\n" + strings.Repeat("  a row\n", 9) }, func() string { return "" })}})
+		shown := ansi.Strip(d.m.View().Content)
+		if !strings.Contains(shown, "file_edit notes.md") || !strings.Contains(shown, "[y]1") {
+			t.Errorf("on %d rows it shows\n%s", height, shown)
+		}
+		if whole := strings.Count(shown, "a row") == 9; whole == strings.Contains(shown, "do not suffice") {
+			t.Errorf("on %d rows it does not say whether that is all:\n%s", height, shown)
+		}
 	}
 }

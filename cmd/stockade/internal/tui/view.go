@@ -74,12 +74,18 @@ func (m *model) question() []string {
 	if q == nil {
 		return nil
 	}
-	rows := append(q.prompt.Rows(m.asking()), q.prompt.Keys(m.asking())...)
+	v := m.asking()
+	rows, keys := q.prompt.Rows(v), q.prompt.Keys(v)
+	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // on so few rows, it cannot fold itself
+		rest := rows[min(over+2, len(rows)):]
+		rows = append([]string{rows[0], m.dim("  … the rows here do not suffice: ? and a larger terminal show more")}, rest...)
+	}
+	rows = append(rows, keys...)
 	switch {
 	case m.drafting():
 		rows = append(rows, m.dim("  Enter sends what you type after this, Esc sets it aside; then answer"))
 	case q.wrong:
-		rows = append(rows, q.prompt.Unanswered(m.asking()))
+		rows = append(rows, q.prompt.Unanswered(v))
 	}
 	return append(rows, "")
 }
@@ -115,10 +121,14 @@ func (m *model) queued() []string {
 
 // noticed is what is said below the line that is typed.
 func (m *model) noticed() []string {
-	if !m.warned {
+	said := "Ctrl-C again leaves. "
+	switch {
+	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) >= twice:
+		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. "
+	case !m.warned:
 		return nil
 	}
-	rows := terminal.Wrap("Ctrl-C again leaves. "+m.o.Leaving, max(m.room()-2, 1))
+	rows := terminal.Wrap(said+m.o.Leaving, max(m.room()-2, 1))
 	for i, row := range rows {
 		rows[i] = m.dim("  " + row)
 	}
