@@ -98,7 +98,7 @@ test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a s
 .PHONY: test-screens
 SCENARIO ?=
 test-screens: build ## look at the program in tmux, at 80x24 and 200x50 (needs tmux, git; SCENARIO=NAME; UPDATE_SCREENS=1 writes what it compares with)
-	$(GO) test -count 1 -v -tags screens -timeout 20m ./cmd/stockade/internal/screens -scenario '$(SCENARIO)'
+	$(GO) test -count 1 -v -tags screens -parallel 1 -timeout 10m ./cmd/stockade/internal/screens -scenario '$(SCENARIO)'
 
 .PHONY: picture
 picture: build ## play the session of the README's picture, and write .github/session.svg (needs tmux, git)
