@@ -19,7 +19,7 @@ var project embed.FS
 
 const (
 	// goVersion is the one that the SDK is written for: that of our own go.mod.
-	goVersion = "1.26.0"
+	goVersion = "1.26.7"
 	sdkModule = "github.com/stockade-dev/stockade"
 	// sdkFolder is where the SDK lies in a project.
 	sdkFolder = "stockade-sdk"

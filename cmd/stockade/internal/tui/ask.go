@@ -82,7 +82,7 @@ func (m *model) press(key string) (taken bool) {
 		return true
 	case m.drafting() || !seen:
 		q.quiet = m.now()
-		return m.o.Editor == nil || q.opened
+		return m.o.Editor == nil || q.opened && !m.drafting()
 	}
 	choice, ok := q.prompt.Answer(m.asking(), key)
 	if q.wrong = !ok; q.wrong {

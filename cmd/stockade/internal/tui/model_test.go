@@ -74,6 +74,8 @@ func (d *desk) does(steps ...string) {
 			d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}, {Letter: 'n', Words: "no"}},
 				func() string { return "  one row" }, func() string { return "  more" })}
 			d.tell(happened{d.asked})
+		case step == "paste":
+			d.tell(tea.PasteMsg{Content: "pasted"})
 		case step == "done":
 			d.tell(happened{done{}})
 		default:
@@ -105,6 +107,7 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		"what somebody has gone on with does not":           {[]string{"go on", "ask", "wait", "esc", "wait", "n", "!", "ask", "wait", "y"}, "", "go on!y"},
 		"more is shown, and the question stays":             {[]string{"ask", "wait", "?"}, "", ""},
 		"an answer after more was shown":                    {[]string{"ask", "wait", "?", "wait", "y"}, "y", ""},
+		"what is pasted after more was shown goes on":       {[]string{"ask", "wait", "?", "wait", "paste", "y"}, "", "pastedy"},
 		"a key at once after more was shown":                {[]string{"ask", "wait", "?", "y"}, "", ""},
 		"a stop is no answer, and what was typed is there":  {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
 	} {
