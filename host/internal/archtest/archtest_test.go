@@ -152,11 +152,12 @@ var behind = map[string]string{
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
 	"github.com/yuin/goldmark":                         "cmd/stockade/internal/markdown",
-	"github.com/alecthomas/chroma/v2":                  "cmd/stockade/internal/markdown",
 	// Its inputs link what searches PATH for programs of the clipboard, and starts them.
 	"charm.land/bubbles/v2": "nowhere",
 	// It loses text and decodes characters that do not show.
 	"charm.land/glamour/v2": "nowhere",
+	// Its lexers cost each start 10 ms.
+	"github.com/alecthomas/chroma/v2": "nowhere",
 }
 
 type pkg struct {

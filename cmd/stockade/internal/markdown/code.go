@@ -1,44 +1,16 @@
 package markdown
 
-import (
-	"strings"
-	"sync"
-	"time"
-
-	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/lexers"
-)
-
-const (
-	// minCode is how many bytes of code are highlighted together at least: what comes
-	// later tells how what came before is to be read.
-	minCode = 1 << 10
-	// maxCode is how many bytes of a block are highlighted again with what follows,
-	// which may go on with a comment that began there.
-	maxCode = 8 << 10
-	// maxColored is how many bytes of code of an answer are highlighted: at half a
-	// megabyte a second, no more is worth its time.
-	maxColored = 128 << 10
-	// maxCodeLine is the longest line that is highlighted: the expressions of some
-	// languages take the square of it and more.
-	maxCodeLine = 1000
-	// maxLexing is how long a part may take, more than ten times what it usually does.
-	maxLexing = 250 * time.Millisecond
-)
+import "strings"
 
 // fence is a block of code that is open.
 type fence struct {
-	mark   byte
-	length int // of the marks that open it
-	indent int
-	info   string // what stands beside the marks, if it is more than a language
-	lexer  chroma.Lexer
-
-	lines   []string // that are highlighted together
-	bytes   int      // of them
-	done    int      // how many of them are finished
-	new     int      // bytes of the others
-	colored [][]run  // the first of the lines, highlighted
+	mark     byte
+	length   int // of the marks that open it
+	indent   int
+	info     string    // what stands beside the marks, if it is more than a language
+	language *language // nil: it has no colours
+	until    string    // ends the comment or text of several lines that is open; empty: none is
+	style    style     // of that
 }
 
 // openFence reads the line that opens a block of code.
@@ -53,37 +25,12 @@ func openFence(line string) (*fence, bool) {
 	if f.length < 3 || f.mark == '`' && strings.Contains(info, "`") {
 		return nil, false
 	}
-	language, _, _ := strings.Cut(f.info, " ")
-	if known, ok := languages()[strings.ToLower(language)]; ok {
-		if f.lexer = known; language == f.info {
-			f.info = ""
-		}
+	name, _, _ := strings.Cut(f.info, " ")
+	if f.language = languages()[strings.ToLower(name)]; f.language != nil && name == f.info {
+		f.info = ""
 	}
 	return f, true
 }
-
-// languages are the lexers by their names and by the endings of their files. chroma
-// looks a name that it does not know up among all patterns of files, which takes
-// milliseconds. It also has lexers that highlight a whole text before they return,
-// and so cannot be stopped; those are left out.
-var languages = sync.OnceValue(func() map[string]chroma.Lexer {
-	out := map[string]chroma.Lexer{}
-	for _, l := range lexers.GlobalLexerRegistry.Lexers {
-		if _, ok := l.(*chroma.RegexLexer); !ok {
-			continue
-		}
-		names := append([]string{l.Config().Name}, l.Config().Aliases...)
-		for _, pattern := range l.Config().Filenames {
-			if ending, ok := strings.CutPrefix(pattern, "*."); ok && out[ending] == nil {
-				out[ending] = l
-			}
-		}
-		for _, name := range names {
-			out[strings.ToLower(name)] = l
-		}
-	}
-	return out
-})
 
 // closes reports whether a line closes the block.
 func (f *fence) closes(line string) bool {
@@ -100,103 +47,99 @@ func (s *Stream) code(text string) {
 		return
 	}
 	text = strings.TrimRight(text[min(indent(text), f.indent):], " ")
-	if f.lexer == nil || s.plain || s.live || !s.o.Color || len(text) > maxCodeLine {
-		s.flushCode()
-		f.lines, f.bytes, f.done, f.colored = nil, 0, 0, nil
+	if f.language == nil || s.live || !s.o.Color {
 		s.emit(s.wrapCode([]run{{text: text}})...)
 		return
 	}
-	f.lines = append(f.lines, text)
-	f.bytes += len(text) + 1
-	if f.new += len(text) + 1; f.new >= max(minCode, f.bytes/3) {
-		s.flushCode()
-	}
+	s.emit(s.wrapCode(f.scan(text))...)
 }
 
-// flushCode finishes the lines of the block that are not. What is read again is at
-// most twice as long as what is new.
-func (s *Stream) flushCode() {
-	f := s.fence
-	if f.done == len(f.lines) {
-		return
-	}
-	s.color()
-	for _, l := range f.colored[f.done:] {
-		s.emit(s.wrapCode(l)...)
-	}
-	s.colored += f.new
-	s.plain = s.plain || s.colored > maxColored
-	f.done, f.new = len(f.lines), 0
-	if f.bytes > maxCode {
-		f.lines, f.bytes, f.done, f.colored = nil, 0, 0, nil
-	}
-}
-
-// color highlights the lines of the block, if it has not been done.
-func (s *Stream) color() {
-	f := s.fence
-	if len(f.colored) == len(f.lines) {
-		return
-	}
-	s.read += f.bytes
-	lines, ok := highlight(f.lexer, f.lines)
-	f.colored, s.plain = lines, s.plain || !ok
-}
-
-// highlight gives lines of code their colours. If that is too much work, or the
-// lexer fails or shows another text, they have none and it is not ok.
-func highlight(lexer chroma.Lexer, code []string) (lines [][]run, ok bool) {
-	defer func() {
-		if recover() != nil { // a lexer panics where its rules do not fit together
-			ok = false
+// scan gives a line of code its colours. Its work is proportional to the line, whatever
+// that holds: a mark that nothing closes is looked for once.
+func (f *fence) scan(text string) (runs []run) {
+	l := f.language
+	if text != "" && f.until == "" {
+		if st, ok := l.first[text[0]]; ok {
+			return []run{{text: text, style: st}}
 		}
-		if !ok {
-			lines = nil
-			for _, l := range code {
-				lines = append(lines, []run{{text: l}})
+	}
+	begun, current := 0, style(0) // the run that is open
+	paint := func(from, to int, st style) {
+		if st == current || from == to {
+			return
+		}
+		if from > begun {
+			runs = append(runs, run{text: text[begun:from], style: current})
+		}
+		begun, current = from, st
+	}
+	open := "" // the quotes that nothing closes in this line
+	for i := 0; i < len(text); {
+		rest, end, st := text[i:], i+1, style(0)
+		b, isBlock := l.begins(rest)
+		switch c := text[i]; {
+		case f.until != "":
+			st, end = f.style, len(text)
+			if n := strings.Index(rest, f.until); n >= 0 {
+				end, f.until = i+n+len(f.until), ""
+			}
+		case l.comments(text, i):
+			st, end = dim, len(text)
+		case isBlock:
+			st, end = b.style, i+len(b.begin)
+			f.until, f.style = b.end, b.style
+		case strings.IndexByte(l.quotes, c) >= 0 && strings.IndexByte(open, c) < 0:
+			if n := quoted(rest); n > 0 {
+				st, end = green, i+n
+			} else {
+				open += string(c)
+			}
+		case c >= '0' && c <= '9':
+			st, end = cyan, i+wordIn(rest, ".")
+		case isWord(c):
+			end = i + wordIn(rest, "")
+			word := text[i:end]
+			if l.anyCase {
+				word = strings.ToLower(word)
+			}
+			if l.words[word] {
+				st = magenta
 			}
 		}
-	}()
-	text := strings.Join(code, "\n") + "\n"
-	tokens, err := lexer.Tokenise(&chroma.TokeniseOptions{State: "root"}, text)
-	if err != nil {
-		return nil, false
+		paint(i, end, st)
+		i = end
 	}
-	var current []run
-	start, at := time.Now(), 0
-	for token := tokens(); token != chroma.EOF; token = tokens() {
-		if time.Since(start) > maxLexing || !strings.HasPrefix(text[at:], token.Value) {
-			return nil, false
-		}
-		at += len(token.Value)
-		for i, part := range strings.Split(token.Value, "\n") {
-			if i > 0 {
-				lines, current = append(lines, current), nil
-			}
-			if part != "" {
-				current = append(current, run{text: part, style: styleOf(token.Type)})
-			}
-		}
+	if begun < len(text) {
+		runs = append(runs, run{text: text[begun:], style: current})
 	}
-	return lines, at == len(text)
+	return runs
 }
 
-// styleOf is the style of a kind of token. Each of its colours can be read on a
-// dark and on a light ground.
-func styleOf(t chroma.TokenType) style {
-	switch {
-	case t.InCategory(chroma.Comment) && t != chroma.CommentPreproc:
-		return dim
-	case t.InCategory(chroma.Keyword), t == chroma.NameTag, t == chroma.CommentPreproc:
-		return magenta
-	case t.InSubCategory(chroma.LiteralString), t == chroma.GenericInserted:
-		return green
-	case t.InCategory(chroma.Literal), t == chroma.NameAttribute, t == chroma.NameBuiltin:
-		return cyan
-	case t == chroma.GenericDeleted:
-		return red
-	case t == chroma.GenericHeading, t == chroma.GenericSubheading, t == chroma.NameFunction, t == chroma.NameClass:
-		return bold
+// quoted is how long the text in quotes is that begins a line; 0: nothing closes it.
+func quoted(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case text[0]:
+			return i + 1
+		}
 	}
 	return 0
+}
+
+// isWord reports whether a byte belongs to a word. Of the characters outside ASCII each
+// does.
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// wordIn is how long the word is that begins a text; others belong to it, too.
+func wordIn(text, others string) int {
+	for i := range len(text) {
+		if !isWord(text[i]) && strings.IndexByte(others, text[i]) < 0 {
+			return i
+		}
+	}
+	return len(text)
 }

@@ -9,7 +9,7 @@
 // The text is hostile, as all text of others is: it is made visible before it is
 // read, and again where reading it has brought characters together or decoded one,
 // and the only escape sequences of a row are the colours that are given here. Each
-// block is small, however long the answer is, and goldmark and chroma only ever see
+// block is small, however long the answer is, and goldmark only ever sees
 // one. What the text does not show in a renderer for the Web is shown: HTML, where
 // a link leads, references. No row begins with two blanks and a character, as
 // those of the program do.

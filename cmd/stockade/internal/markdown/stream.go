@@ -48,10 +48,8 @@ type Stream struct {
 	blank      bool   // an empty row is due before the next
 	blankIn    string // what stands in it
 	begun      bool   // a row was finished
-	plain      bool   // no code is highlighted any more: one was too much work, or it is enough
-	colored    int    // bytes of code that were highlighted
 	live       bool   // this is a copy for Rest: a line of code that has not ended has no colours
-	read       int    // bytes that goldmark and chroma were given, for tests
+	read       int    // bytes that goldmark was given, for tests
 
 	out []string // rows of this call
 
@@ -136,9 +134,6 @@ func (s *Stream) End() (done []string) {
 // was added or the width is another.
 func (s *Stream) Rest(max int) []string {
 	if width := s.width(); s.rest == nil || s.restWidth != width {
-		if s.fence != nil {
-			s.color()
-		}
 		c := *s
 		c.live = true
 		c.containers, c.para = slices.Clone(s.containers), slices.Clone(s.para)
@@ -227,7 +222,6 @@ func (s *Stream) endLeaf() {
 		s.paragraph(lines)
 	}
 	if s.fence != nil {
-		s.flushCode()
 		s.fence = nil
 	}
 }
