@@ -27,36 +27,17 @@ const (
 // A consumer that stops early cancels the call.
 func (t *turns) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Work}
-		events := make(chan session.Event)
-		gone := make(chan struct{}) // closed when nobody reads any more
-		stop := t.Log.Observe(func(e session.Event) {
-			if e.Call != call.ID {
+		for e, err := range t.Log.During(ctx, func(ctx context.Context) error {
+			_, err := t.Call(ctx, call)
+			return err
+		}) {
+			if err == nil && e.Call != call.ID {
+				continue
+			}
+			if !yield(e, err) {
 				return
 			}
-			select {
-			case events <- e:
-			case <-gone:
-			}
-		})
-		var err error
-		go func() {
-			defer close(events)
-			_, err = t.Call(ctx, call)
-			stop()
-		}()
-		reading := true
-		for e := range events {
-			if reading && !yield(e, nil) {
-				reading = false
-				cancel()
-				close(gone)
-			}
-		}
-		if reading && err != nil {
-			yield(session.Event{}, err)
 		}
 	}
 }

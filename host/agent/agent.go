@@ -96,35 +96,7 @@ func New(opts Options) *Agent {
 // go with it, such as the content of a file. The record of the turn has the prompt
 // alone, as it was typed, and the message of the user all of it.
 func (a *Agent) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
-	return func(yield func(session.Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		events := make(chan session.Event)
-		gone := make(chan struct{}) // closed when nobody reads any more
-		stop := a.opts.Log.Observe(func(e session.Event) {
-			select {
-			case events <- e:
-			case <-gone:
-			}
-		})
-		var err error
-		go func() {
-			defer close(events)
-			err = a.run(ctx, prompt, with)
-			stop()
-		}()
-		reading := true
-		for e := range events {
-			if reading && !yield(e, nil) {
-				reading = false
-				cancel()
-				close(gone)
-			}
-		}
-		if reading && err != nil {
-			yield(session.Event{}, err)
-		}
-	}
+	return a.opts.Log.During(ctx, func(ctx context.Context) error { return a.run(ctx, prompt, with) })
 }
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"iter"
 	"sync"
 	"time"
 
@@ -157,6 +158,41 @@ func (l *Log) show(events ...Event) {
 	for _, e := range events {
 		for _, f := range l.observers {
 			f(e)
+		}
+	}
+}
+
+// During runs something and yields the events of the session that happen meanwhile, as
+// they happen; the error of run comes last. A consumer that stops early cancels run, and
+// is waited for until that has returned.
+func (l *Log) During(ctx context.Context, run func(context.Context) error) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		events := make(chan Event)
+		gone := make(chan struct{}) // closed when nobody reads any more
+		stop := l.Observe(func(e Event) {
+			select {
+			case events <- e:
+			case <-gone:
+			}
+		})
+		var err error
+		go func() {
+			defer close(events)
+			err = run(ctx)
+			stop()
+		}()
+		reading := true
+		for e := range events {
+			if reading && !yield(e, nil) {
+				reading = false
+				cancel()
+				close(gone)
+			}
+		}
+		if reading && err != nil {
+			yield(Event{}, err)
 		}
 	}
 }
