@@ -109,9 +109,9 @@ func packedModules(t *trial) error {
 
 // manyInstances ends guests in every way, so that few of them are used again.
 func manyInstances(t *trial) error {
-	rounds := 700
+	rounds := 350
 	if t.kind != machine.Native {
-		rounds = 150
+		rounds = 100
 	}
 	g := t.mounted(true)
 	good, crashes, grows := &script{}, &script{}, &script{}

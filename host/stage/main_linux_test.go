@@ -1,17 +1,34 @@
 package stage
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { hosttest.Main(m) }
+// The tests make and remove tens of thousands of small files, for which a disk takes
+// twice as long as memory. Those of jail and cmd/stockade commit on a disk.
+func TestMain(m *testing.M) {
+	const memory = "/dev/shm"
+	probe := filepath.Join(memory, fmt.Sprint("stage", os.Getpid()))
+	if os.Getenv("TMPDIR") == "" && os.Mkdir(probe, 0o700) == nil {
+		// An overlay has attributes, which memory keeps since Linux 6.6.
+		if unix.Setxattr(probe, "user.overlay.opaque", []byte("y"), 0) == nil {
+			os.Setenv("TMPDIR", memory)
+		}
+		os.Remove(probe)
+	}
+	hosttest.Main(m)
+}
 
 // Modes mean nothing to root. Without openat2, every directory on the way must be one
 // that can be listed.

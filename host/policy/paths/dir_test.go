@@ -66,6 +66,7 @@ func TestAWalkFindsTheSamePaths(t *testing.T) {
 		func(s string) string { return strings.ReplaceAll(s, "s", "\u017f") },
 		func(s string) string { return strings.TrimLeft(s, ".")[:min(6, len(strings.TrimLeft(s, ".")))] + "~1" },
 	}
+	seen := map[string]bool{}
 	for _, s := range specials {
 		for _, stars := range []string{"", "x", "x/y/z"} {
 			names := strings.Split(strings.Trim(strings.ReplaceAll(strings.ReplaceAll(s.Pattern, "**", stars), "*", "x"), "/"), "/")
@@ -78,8 +79,11 @@ func TestAWalkFindsTheSamePaths(t *testing.T) {
 						spelled := append([]string(nil), names...)
 						spelled[i] = how(names[i])
 						whole := dir + strings.Join(spelled, "/")
-						sameOnAWalk(t, whole)
-						sameOnAWalk(t, whole+"/below")
+						if !seen[whole] { // a pattern without stars comes three times
+							seen[whole] = true
+							sameOnAWalk(t, whole)
+							sameOnAWalk(t, whole+"/below")
+						}
 					}
 				}
 			}
