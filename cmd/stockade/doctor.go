@@ -465,7 +465,11 @@ func checkLog(ctx context.Context, a *app) finding {
 	at, cancel := context.WithTimeout(ctx, maxCheck)
 	defer cancel()
 	v, err := sqlite.Verify(at, path, "")
-	what := fmt.Sprintf("%s, %s", a.home(path), words.Bytes(info.Size()))
+	size := info.Size()
+	if info, err := os.Stat(path + "-wal"); err == nil { // what was written last is not in the database yet
+		size += info.Size()
+	}
+	what := fmt.Sprintf("%s, %s", a.home(path), words.Bytes(size))
 	broke, chain := errors.AsType[*session.ChainError](err)
 	switch {
 	case at.Err() != nil:
