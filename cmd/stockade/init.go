@@ -94,24 +94,25 @@ func (o initOptions) check() error {
 	case o.ask == askCommands && o.here:
 		return usageError("without --here it goes into your own file", "when commands ask is never for a project to say")
 	}
-	c := config.Default()
 	for _, k := range []struct{ flag, key, value string }{{"--provider", "model.provider", o.provider}, {"--base-url", "model.base_url", o.baseURL}, {"--model", "model.name", o.model}} {
 		if k.value == "" {
 			continue
 		}
-		if looksLikeKey(k.value) {
-			return usageError("put it into a variable: export OPENAI_API_KEY=...", "%s: that looks like a key, and keys are never in a file", k.flag)
-		}
-		if err := c.Set(k.key, k.value, k.flag); err != nil {
+		if err := fits(k.key, k.value); err != nil {
 			return usageError("", "%s: %v", k.flag, err)
 		}
 	}
 	return nil
 }
 
-// looksLikeKey recognizes what people paste into the wrong line.
-func looksLikeKey(text string) bool {
-	return len(text) > 20 && (strings.HasPrefix(text, "sk-") || strings.HasPrefix(text, "gsk_") || strings.HasPrefix(text, "AIza") || strings.HasPrefix(text, "xai-"))
+// fits reports whether a key of agent.toml can have a value. What people paste into
+// the wrong line is recognized.
+func fits(key, value string) error {
+	if slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-"}, func(begin string) bool { return strings.HasPrefix(value, begin) }) && len(value) > 20 {
+		return errors.New("that looks like a key, and keys are never in a file; put it into a variable: export OPENAI_API_KEY=...")
+	}
+	c := config.Default()
+	return c.Set(key, value, "")
 }
 
 func runInit(ctx context.Context, a *app, o initOptions) error {
@@ -215,12 +216,12 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 		o.provider = door.ProviderOffline
 	}
 	if i == 1 {
-		if o.baseURL, err = typedLine(ctx, in, out, "URL, such as http://localhost:11434/v1: "); err != nil {
+		if o.baseURL, err = a.typedLine(ctx, in, out, "model.base_url", "URL, such as http://localhost:11434/v1: "); err != nil {
 			return err
 		}
 	}
 	if i < 2 {
-		if o.model, err = typedLine(ctx, in, out, "name of the model: "); err != nil {
+		if o.model, err = a.typedLine(ctx, in, out, "model.name", "name of the model: "); err != nil {
 			return err
 		}
 	}
@@ -243,8 +244,8 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
-// typedLine asks for a text.
-func typedLine(ctx context.Context, in *os.File, out io.Writer, what string) (string, error) {
+// typedLine asks for the value of a key until it fits.
+func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, key, what string) (string, error) {
 	terminal.FlushInput(in)
 	for {
 		fmt.Fprint(out, "  "+what)
@@ -255,9 +256,16 @@ func typedLine(ctx context.Context, in *os.File, out io.Writer, what string) (st
 			}
 			return "", err
 		}
-		if line = strings.TrimSpace(line); line != "" {
-			return line, nil
+		if line = strings.TrimSpace(line); line == "" {
+			continue
 		}
+		if err := fits(key, line); err != nil {
+			for _, row := range terminal.Wrap(terminal.Line(err.Error()), a.s.width()-3) {
+				fmt.Fprintf(out, "  %s\n", row)
+			}
+			continue
+		}
+		return line, nil
 	}
 }
 
