@@ -321,6 +321,9 @@ func (t *turn) explain(ctx context.Context, err error) {
 		t.end.Reason, t.end.Error = session.EndCancelled, context.Cause(ctx).Error()
 	case errors.As(err, &provider):
 		t.end.Reason, t.end.Error, t.end.Hint = session.EndProvider, provider.Error(), provider.Hint
+		if provider.Retryable && provider.Hint == "" {
+			t.end.Hint = "try again later; what has come of the turn is kept"
+		}
 	default:
 		t.end.Reason, t.end.Error = session.EndError, err.Error()
 	}
