@@ -269,8 +269,11 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 		t.end.Calls++
 		if r.Err != nil {
 			t.end.Failed++
-			if r.Err.Code == tool.CodeDenied {
+			switch r.Err.Code {
+			case tool.CodeDenied:
 				t.end.Denied++
+			case tool.CodeCancelled:
+				t.end.Stopped++
 			}
 		}
 	}

@@ -502,7 +502,7 @@ func TestATurnIsCancelledWhileCallsRun(t *testing.T) {
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "cancelled"), nil
 	}
 	_, end := b.run(ctx, "go")
-	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 {
+	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 || end.Stopped != 2 {
 		t.Errorf("got %+v", end)
 	}
 	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.past.messages)); diff != "" {
