@@ -253,6 +253,9 @@ func TestCallsAreShownWithTheirResults(t *testing.T) {
 			[]string{"1  probe of=a", "a warns", "│ of a", "2  probe of=b", "│ of b", "3  probe of=c", "c warns", "│ of c"}},
 		"without results":  {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), ended(2)}, []string{"1  probe of=a", "no result", "2  probe of=b", "│ of b"}},
 		"a deleted result": {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), deleted}, []string{"1  probe of=a", "deleted", "2  probe of=b", "│ of b"}},
+		"a yes for longer, though what the call changed is not kept": {[]session.Event{probe("a"), event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}),
+			event(session.TypeDecision, "a", session.Decision{Answer: new(true), Scope: policy.ScopeKeepBelow, By: "terminal"}),
+			returned("a", tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"))}, []string{"1  probe of=a", "not kept", "read-only", "allowed, in this directory, always"}},
 		"of an older step": {[]session.Event{gave("x", "of x"), probe("a"), gave("a", "of a")}, []string{"?  probe", "│ of x", "1  probe of=a", "│ of a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
