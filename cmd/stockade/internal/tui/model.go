@@ -65,6 +65,7 @@ type model struct {
 	aside  string    // what was being typed when it came
 	back   string    // what was set aside for the last one, and is in the editor again
 	warned bool      // that Ctrl-C leaves
+	told   bool      // that Ctrl-D does not, while something goes on
 	stops  time.Time // since when what goes on is being stopped; zero: it is not
 }
 
@@ -135,7 +136,7 @@ func (m *model) happens(what any) tea.Cmd {
 		m.answered(what.q)
 	case done:
 		m.endAnswer()
-		m.busy, m.stops = false, time.Time{}
+		m.busy, m.stops, m.told = false, time.Time{}, false
 		if what.leave {
 			m.leaving, m.queue = true, nil
 		}
@@ -285,12 +286,14 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 		return tea.Suspend
 	case m.asked != nil && m.press(key):
 		return nil
-	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty() && !m.busy:
-		m.leaving = true
-		m.print(m.o.Leaving)
+	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
+		if m.told = m.busy; !m.busy {
+			m.leaving = true
+			m.print(m.o.Leaving)
+		}
 		return nil
 	}
-	m.warned = false
+	m.warned, m.told = false, false
 	return m.edit(msg)
 }
 
@@ -305,7 +308,7 @@ func (m *model) interrupt() {
 	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) < twice:
 	case m.busy:
 		m.o.Stop()
-		m.stops = m.now()
+		m.stops, m.told = m.now(), false
 		if len(m.queue) > 0 && ed != nil { // it was meant to follow what is stopped
 			ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
 			m.queue = nil

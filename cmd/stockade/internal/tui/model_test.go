@@ -144,12 +144,16 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if got := <-d.m.typed; got != "second" {
 		t.Errorf("carried out is %q", got)
 	}
+	d.does("ctrl+d")
+	if !strings.Contains(d.sees(), "Ctrl-C stops it; Ctrl-D leaves") || d.m.leaving {
+		t.Errorf("Ctrl-D shows\n%s", d.sees())
+	}
 	d.does("a draft", "ctrl+c", "ctrl+c")
 	if got := d.m.o.Editor.Value(); d.stopped != 1 || got != "third\na draft" {
 		t.Errorf("stopped %d times, %q stands in the editor", d.stopped, got)
 	}
 	d.time = d.time.Add(twice)
-	if !strings.Contains(d.sees(), "It is being stopped. Ctrl-C again") {
+	if !strings.Contains(d.sees(), "It is being stopped. Ctrl-C again") || strings.Contains(d.sees(), "Ctrl-D") {
 		t.Errorf("it shows\n%s", d.sees())
 	}
 	d.does("ctrl+c")

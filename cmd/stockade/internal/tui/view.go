@@ -121,14 +121,16 @@ func (m *model) queued() []string {
 
 // noticed is what is said below the line that is typed.
 func (m *model) noticed() []string {
-	said := "Ctrl-C again leaves. "
+	said := "Ctrl-C again leaves. " + m.o.Leaving
 	switch {
 	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) >= twice:
-		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. "
+		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. " + m.o.Leaving
+	case m.told:
+		said = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warned:
 		return nil
 	}
-	rows := terminal.Wrap(said+m.o.Leaving, max(m.room()-2, 1))
+	rows := terminal.Wrap(said, max(m.room()-2, 1))
 	for i, row := range rows {
 		rows[i] = m.dim("  " + row)
 	}
