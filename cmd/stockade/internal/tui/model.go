@@ -66,6 +66,7 @@ type model struct {
 	back   string    // what was set aside for the last one, and is in the editor again
 	warned bool      // that Ctrl-C leaves
 	told   bool      // that Ctrl-D does not, while something goes on
+	away   bool      // the shell has the terminal, or is about to
 	stops  time.Time // since when what goes on is being stopped; zero: it is not
 }
 
@@ -97,6 +98,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.parting {
 			return m, tea.Quit
 		}
+	case tea.SuspendMsg: // it is over
+		m.away = false
 	case beat:
 		m.beats++
 		m.beating = false
@@ -283,6 +286,7 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 		m.interrupt()
 		return nil
 	case key == "ctrl+z":
+		m.away = true
 		return tea.Suspend
 	case m.asked != nil && m.press(key):
 		return nil

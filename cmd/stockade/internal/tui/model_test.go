@@ -60,6 +60,7 @@ func (d *desk) sees() string {
 
 var named = map[string]tea.KeyPressMsg{
 	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
+	"ctrl+z": {Code: 'z', Mod: tea.ModCtrl},
 }
 
 // does is what the person does: a key by its name, text that is typed, or "wait".
@@ -179,6 +180,18 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	d.does("ctrl+c", "x", "ctrl+d")
 	if n := strings.Count(d.sees(), "come back"); n != 1 {
 		t.Errorf("how to come back is said %d times", n)
+	}
+}
+
+func TestNothingThatMovesIsLeftToTheShell(t *testing.T) {
+	d := newDesk(80, 24)
+	d.does("begin", "enter", "a draft", "ask", "ctrl+z")
+	if v := d.m.View(); v.Content != "" || v.Cursor != nil {
+		t.Errorf("it leaves\n%s", v.Content)
+	}
+	d.tell(tea.SuspendMsg{})
+	if shown := d.m.View().Content; !strings.Contains(shown, "Keep it?") || !strings.Contains(shown, "a draft") {
+		t.Errorf("back again, it shows\n%s", shown)
 	}
 }
 

@@ -53,6 +53,9 @@ func (m *model) View() tea.View {
 		}
 	}
 	rows := append(above, below...)
+	if m.away { // what stands there then, stays
+		rows, cursor = []string{""}, nil
+	}
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "")
 	}
