@@ -38,6 +38,7 @@ const beatEvery = 100 * time.Millisecond
 type model struct {
 	o             Options
 	width, height int
+	shrunk        time.Time // when the terminal became smaller last
 	now           func() time.Time
 	scroll        func(rows string) tea.Cmd // shows rows above what moves
 
@@ -86,6 +87,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.reflow(msg.Width)
+		if msg.Width < m.width || msg.Height < m.height {
+			m.shrunk = m.now()
+		}
 		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
 		cmds = append(cmds, m.edit(msg))
 	case happened:

@@ -239,6 +239,29 @@ func TestNothingIsLargerThanTheTerminal(t *testing.T) {
 	}
 }
 
+// What a terminal that shrinks breaks into more rows than it has stays above for good.
+func TestAnAnswerIsLowWhileTheTerminalShrinks(t *testing.T) {
+	d := newDesk(80, 24)
+	d.does("begin", "enter")
+	d.tell(happened{session.Event{Header: session.Header{Type: session.TypeDelta}, Body: fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("word ", 200))}})
+	words := func() int { return strings.Count(d.m.View().Content, "word") }
+	if n := words(); n != 200 {
+		t.Errorf("before, %d words are there", n)
+	}
+	d.tell(tea.WindowSizeMsg{Width: 81, Height: 24})
+	if n := words(); n != 200 {
+		t.Errorf("in a larger terminal, %d words are there", n)
+	}
+	d.tell(tea.WindowSizeMsg{Width: 70, Height: 24})
+	if n := words(); n > mostShrinking*70/len("word ") {
+		t.Errorf("while it shrinks, %d words are there", n)
+	}
+	d.time = d.time.Add(calm)
+	if n := words(); n != 200 {
+		t.Errorf("afterwards, %d words are there", n)
+	}
+}
+
 // The renderer draws when it comes to it. What scrolls away meanwhile leaves room for
 // what still stands on the screen.
 func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {

@@ -20,6 +20,14 @@ const (
 	mostTyped   = 8 // rows of the editor
 )
 
+// A terminal that becomes smaller breaks what was drawn into more rows than it has, and
+// those at the top go where nothing takes them away. While somebody drags its edge, the
+// answer is low, so that this happens once and not at each step.
+const (
+	mostShrinking = 2           // rows of the answer then
+	calm          = time.Second // how long the size has to stay
+)
+
 // View implements tea.Model: what moves, in no more rows than the terminal has.
 func (m *model) View() tea.View {
 	var cursor *tea.Cursor
@@ -47,7 +55,11 @@ func (m *model) View() tea.View {
 	}
 	var above []string
 	if m.answer != nil {
-		above = m.answer.Rest(max(room-len(below), 0))
+		most := max(room-len(below), 0)
+		if m.now().Sub(m.shrunk) < calm {
+			most = min(most, mostShrinking)
+		}
+		above = m.answer.Rest(most)
 		if cursor != nil {
 			cursor.Y += len(above)
 		}
