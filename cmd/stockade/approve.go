@@ -99,7 +99,7 @@ func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 
 func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bool) *prompt.Queue {
 	return prompt.NewQueue(&prompt.Terminal{
-		Lines: lines, Out: out, Color: color, Screen: &a.screen,
+		Lines: lines, Out: out, Color: color, Screen: &a.screen, Interrupt: errInterrupted,
 		Size: func() (columns, rows int) {
 			columns, rows, err := term.GetSize(int(tty.Fd()))
 			if err != nil {

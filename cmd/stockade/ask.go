@@ -39,7 +39,7 @@ func yesChoices(gift tool.Allowance, others ...prompt.Choice) []prompt.Choice {
 // was chosen.
 func (a *app) put(ctx context.Context, in *os.File, out io.Writer, p *prompt.Prompt) (rune, error) {
 	t := prompt.Terminal{
-		Lines: shownLines{in}, Out: out, Color: a.s.colors(), Screen: new(terminal.Screen),
+		Lines: shownLines{in}, Out: out, Color: a.s.colors(), Screen: new(terminal.Screen), Interrupt: errInterrupted,
 		Size: func() (int, int) { return columnsOf(in), 0 },
 	}
 	choice, err := t.Ask(ctx, p)

@@ -211,21 +211,21 @@ func (c card) changes(room int) (out []string) {
 	return out
 }
 
-func note(text string) string { return "    ~ " + text }
+func note(text string) string { return prompt.Note + text }
 
 // behindBar is a text of a module's in at most so many rows, and how long it is if
 // that is not all of it.
 func (c card) behindBar(style, before, text string, most int) (out []string) {
-	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), c.width-7)
+	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), prompt.Room(c.width))
 	if len(rows) > most {
 		size := fmt.Sprintf(" ... (%d characters)", utf8.RuneCountInString(text))
 		rows = rows[:most]
-		rows[most-1] = terminal.Rows(rows[most-1], c.width-7-len(size))[0] + size
+		rows[most-1] = terminal.Rows(rows[most-1], prompt.Room(c.width)-len(size))[0] + size
 	}
 	for i, row := range rows {
-		bar := "    | "
+		bar := prompt.Bar
 		if i > 0 {
-			bar = "    : "
+			bar = prompt.GoesOn
 		}
 		out = append(out, bar+c.style(style, row))
 	}

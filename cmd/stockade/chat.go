@@ -175,13 +175,22 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		return nil
 	case "/tools":
 		name = "/tool"
+	case "/exit":
+		name = "/quit"
 	}
+	arg = strings.TrimSpace(arg)
+	fault := "unknown command %s"
 	for _, c := range chatCommands {
-		if c.name == name && c.run != nil {
-			return c.run(t, ctx, strings.TrimSpace(arg))
+		switch {
+		case c.name != name:
+		case c.args != "" || arg == "":
+			return c.run(t, ctx, arg)
+		default:
+			fault = "%s takes no words behind it"
 		}
 	}
-	return fmt.Errorf("unknown command %s; /help shows the commands, and a space before a line makes it a prompt", name)
+	word, _, _ := strings.Cut(line, " ")
+	return fmt.Errorf(fault+"; /help shows the commands, and a space before a line makes it a prompt", word)
 }
 
 // tool lists the tools, or shows one.

@@ -60,8 +60,11 @@ func mentions(prompt string) []string {
 }
 
 // mentioned is the path that a word names, if there is something: the word, or what
-// is left without the punctuation behind it.
+// is left without the punctuation behind it. A shell would have made the home of ~.
 func (a *app) mentioned(word string) (string, bool) {
+	if rest, ok := strings.CutPrefix(word, "~/"); ok && a.s.env("HOME") != "" {
+		word = filepath.Join(a.s.env("HOME"), rest)
+	}
 	for path := word; strings.ContainsFunc(path, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }); {
 		name := path
 		if !filepath.IsAbs(name) {

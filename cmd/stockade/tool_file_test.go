@@ -167,7 +167,7 @@ func TestNoNameInAFileReadsLikeAWordOfOurs(t *testing.T) {
 			}
 			ours := ""
 			for _, row := range e.Rows() {
-				if strings.HasPrefix(row.Text, "    | ") || strings.HasPrefix(row.Text, "    : ") {
+				if strings.HasPrefix(row.Text, "     │ ") || strings.HasPrefix(row.Text, "     : ") {
 					continue
 				}
 				if ours += row.Text; strings.ContainsFunc(row.Text, func(r rune) bool { return r < ' ' || r > '~' }) {

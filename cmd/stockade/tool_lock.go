@@ -218,7 +218,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 					b.WriteString(prompt.View{Width: width}.Text(text, true))
 					continue
 				}
-				fmt.Fprintln(&b, "    | "+fit(text, width-7))
+				fmt.Fprintln(&b, prompt.Bar+fit(text, prompt.Room(width)))
 			}
 		}
 	}
@@ -232,8 +232,8 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
 				texts = append(texts, "  says that it is signed by "+m.Signer)
 			}
-			if all {
-				texts = append(texts, "  sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
+			if all { // it begins at the bar, to be in one row
+				texts = append(texts, "sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
 			} else if len(p.Lock.Modules) > syncRows {
 				texts = []string{fmt.Sprintf("%s %s wants %s; from %s", m.Name, m.Version, m.Wants, m.Source)}
 			}
@@ -254,13 +254,13 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 			}
 		}
 		if all {
-			texts = append(texts, "  sha256 "+f.Digest)
+			texts = append(texts, "sha256 "+f.Digest)
 		}
 		rows = append(rows, texts)
 	}
 	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", words.Plural(len(rows), "module"))
 	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
-		fmt.Fprintf(&b, "  A yes asks %s:\n    | %s\n", words.Plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-7))
+		fmt.Fprintf(&b, "  A yes asks %s:\n%s%s\n", words.Plural(len(hosts), "host"), prompt.Bar, fit(strings.Join(hosts, ", "), prompt.Room(width)))
 	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		var differences [][]string

@@ -269,8 +269,11 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 		t.end.Calls++
 		if r.Err != nil {
 			t.end.Failed++
-			if r.Err.Code == tool.CodeDenied {
+			switch r.Err.Code {
+			case tool.CodeDenied:
 				t.end.Denied++
+			case tool.CodeCancelled:
+				t.end.Stopped++
 			}
 		}
 	}
@@ -321,6 +324,9 @@ func (t *turn) explain(ctx context.Context, err error) {
 		t.end.Reason, t.end.Error = session.EndCancelled, context.Cause(ctx).Error()
 	case errors.As(err, &provider):
 		t.end.Reason, t.end.Error, t.end.Hint = session.EndProvider, provider.Error(), provider.Hint
+		if provider.Retryable && provider.Hint == "" {
+			t.end.Hint = "try again later; what has come of the turn is kept"
+		}
 	default:
 		t.end.Reason, t.end.Error = session.EndError, err.Error()
 	}

@@ -417,6 +417,7 @@ func TestTheLastStepHasNoToolsAndEndsTheTurn(t *testing.T) {
 
 func TestWhyATurnEnds(t *testing.T) {
 	provider := &llm.ProviderError{Provider: "script", Status: 401, Message: "bad key", Hint: "set a key"}
+	passing := &llm.ProviderError{Provider: "script", Message: "the stream ended early", Retryable: true}
 	for name, c := range map[string]struct {
 		reply reply
 		want  session.TurnEnded
@@ -425,6 +426,7 @@ func TestWhyATurnEnds(t *testing.T) {
 		"the provider fails":                {reply{err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
 		"the provider fails half way":       {reply{deltas: []llm.Delta{{Text: "half an"}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, "half an"},
 		"the provider fails in a call":      {reply{deltas: []llm.Delta{{Calls: []llm.CallDelta{{ID: "a", Name: "ls", Arguments: `{"path":"/`}}}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
+		"it fails in a way that may pass":   {reply{deltas: []llm.Delta{{Text: "half an"}}, err: passing}, session.TurnEnded{Reason: session.EndProvider, Error: "script: the stream ended early", Hint: "try again later; what has come of the turn is kept"}, "half an"},
 		"something else fails":              {reply{err: errors.New("odd")}, session.TurnEnded{Reason: session.EndError, Error: "odd"}, ""},
 		"the answer is cut":                 {reply{deltas: []llm.Delta{{Text: "long"}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
 		"a cut answer holds calls":          {reply{deltas: []llm.Delta{{Text: "long"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
@@ -500,7 +502,7 @@ func TestATurnIsCancelledWhileCallsRun(t *testing.T) {
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "cancelled"), nil
 	}
 	_, end := b.run(ctx, "go")
-	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 {
+	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 || end.Stopped != 2 {
 		t.Errorf("got %+v", end)
 	}
 	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.past.messages)); diff != "" {

@@ -39,6 +39,10 @@ func (s *Sandbox) stage(grant policy.Grant) (*stage.Set, error) {
 	return nil, nil
 }
 
+// Stages bounds what all calls together have changed that is not committed yet, for
+// what else is staged beside them.
+func (s *Sandbox) Stages() *stage.Budget { return s.stages }
+
 // staged is what a call has changed.
 type staged struct {
 	set     *stage.Set

@@ -145,7 +145,8 @@ type TurnEnded struct {
 	Steps      int       `json:"steps"`
 	Calls      int       `json:"calls"`
 	Failed     int       `json:"failed_calls"`
-	Denied     int       `json:"denied_calls"`
+	Denied     int       `json:"denied_calls"`            // of Failed
+	Stopped    int       `json:"stopped_calls,omitempty"` // of Failed: by who asked for them
 	Usage      llm.Usage `json:"usage"`
 	DurationMS int64     `json:"duration_ms"`
 	// Context is how full the context of the model was at the end; nil if that is not known.

@@ -48,7 +48,7 @@ type conflict struct {
 func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *way) (_ *staging, err error) {
 	s := &staging{u: u, cwd: cwd, way: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
-	if s.set, err = stage.New(&stage.Options{Dir: u.stages()}); err != nil {
+	if s.set, err = stage.New(&stage.Options{Dir: u.stages(), Budget: u.budget}); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -24,14 +24,16 @@ type Undoer struct {
 	store   session.Store
 	session string
 	stages  func() string
+	budget  *stage.Budget
 	known   *redact.Redactor
 }
 
 // New returns the undoer of a session. stages is the directory for what is staged;
-// empty: in memory. Differences in files that hold a secret that is known are not
-// shown; nil: none are known. It is safe for concurrent use.
-func New(store session.Store, session string, stages func() string, known *redact.Redactor) *Undoer {
-	return &Undoer{store: store, session: session, stages: stages, known: known}
+// empty: in memory. budget bounds that, with what calls have staged; nil: nothing does.
+// Differences in files that hold a secret that is known are not shown; nil: none are
+// known. It is safe for concurrent use.
+func New(store session.Store, session string, stages func() string, budget *stage.Budget, known *redact.Redactor) *Undoer {
+	return &Undoer{store: store, session: session, stages: stages, budget: budget, known: known}
 }
 
 // Output is the output of a call that undoes a turn.

@@ -25,6 +25,7 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/undo"
 )
@@ -35,6 +36,7 @@ type world struct {
 	store  *sqlite.Store
 	log    *session.Log
 	opts   policy.Options
+	budget *stage.Budget
 	known  redact.Redactor
 	asked  []policy.Question
 	answer bool
@@ -190,7 +192,7 @@ func (w *world) undoOr(args string) tool.Result {
 	w.Dir("stages")
 	d := dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: policy.New(w.opts), Approver: w, Log: w.log, Session: id,
-		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }, &w.known),
+		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }, w.budget, &w.known),
 	})
 	w.calls++
 	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.Undo, Args: json.RawMessage(args), Cwd: w.Path("ws")}
@@ -361,6 +363,7 @@ func TestNothingIsUndone(t *testing.T) {
 		{name: "a file is gone", since: func(w *world) { must(w.T, os.Remove(w.Path("ws/new/y.txt"))) }, want: `new/y.txt" (it is gone)`},
 		{name: "a removed file is there again", since: func(w *world) { w.File("ws/d/g.txt", "mine") }, want: `d/g.txt" (something is there now)`, diff: "+mine\n"},
 		{name: "a link leads elsewhere", since: func(w *world) { must(w.T, os.Remove(w.Path("ws/link"))); w.Link("ws/link", "../out/secret") }, want: `link" (it leads elsewhere)`},
+		{name: "calls have staged as much as there may be", since: func(w *world) { w.budget = stage.NewBudget(1, 1) }, want: "no space left on device"},
 		{name: "the directory is gone", turn: func(w *world) { w.change(1, func() { must(w.T, os.Remove(w.Path("ws/d/g.txt"))) }) },
 			since: func(w *world) { must(w.T, os.Remove(w.Path("ws/d"))) }, want: "its directory is gone"},
 

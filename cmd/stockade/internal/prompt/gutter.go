@@ -11,12 +11,13 @@ import (
 // What stands before each row that is not a title of ours: a bar before a line
 // that others have written, dots where a line that is too long for a row goes
 // on, a tilde before what we say of rows that are not shown, and a mark before what we
-// warn of. No text can begin a row, so none can look like another's.
+// warn of. No text can begin a row, so none can look like another's. The bar is that of
+// results.
 const (
-	bar    = "    | "
-	goesOn = "    : "
-	note   = "    ~ "
-	alarm  = "    ! "
+	Bar    = "     │ "
+	GoesOn = "     : "
+	Note   = "     ~ "
+	alarm  = "     ! "
 )
 
 // Of one text, more rows than these are folded. What is only said beside something
@@ -69,10 +70,10 @@ func gutter(lines []string, width int) []row {
 func rowsOf(words, line, style string, width int) []row {
 	text := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(text)]
-	if text == "" || len(indent) > room(width)/2 {
+	if text == "" || len(indent) > Room(width)/2 {
 		indent, text = "", line
 	}
-	return behind(bar, style, terminal.Rows(words+indent+counted(text), room(width)))
+	return behind(Bar, style, terminal.Rows(words+indent+counted(text), Room(width)))
 }
 
 // prose is a line for reading in rows, which is broken between its words.
@@ -80,10 +81,10 @@ func prose(before, line, style string, width int) []row {
 	var rows []string
 	row := ""
 	for _, word := range strings.SplitAfter(counted(line), " ") {
-		if terminal.Width(row)+terminal.Width(strings.TrimSuffix(word, " ")) > room(width) && row != "" {
+		if terminal.Width(row)+terminal.Width(strings.TrimSuffix(word, " ")) > Room(width) && row != "" {
 			rows, row = append(rows, row), ""
 		}
-		parts := terminal.Rows(row+word, room(width))
+		parts := terminal.Rows(row+word, Room(width))
 		rows, row = append(rows, parts[:len(parts)-1]...), parts[len(parts)-1]
 	}
 	return behind(before, style, append(rows, row))
@@ -92,7 +93,7 @@ func prose(before, line, style string, width int) []row {
 func behind(before, style string, texts []string) (rows []row) {
 	for _, text := range texts {
 		rows = append(rows, row{before, text, style})
-		before = goesOn
+		before = GoesOn
 	}
 	return rows
 }
@@ -109,15 +110,15 @@ func counted(line string) string {
 	return marked.Replace(terminal.Visible(line))
 }
 
-// room is how many columns a row has behind its bar. The last column stays
-// free: what a terminal does after it differs.
-func room(width int) int { return max(width-len(bar)-1, 2) }
+// Room is how many columns a row has behind its bar, which some terminals draw in two.
+// The last column stays free: what a terminal does after it differs.
+func Room(width int) int { return max(width-terminal.Width(Bar)-1, 2) }
 
 // notes is something that we say among the rows.
 func notes(width int, format string, args ...any) []row {
 	var rows []row
-	for _, part := range terminal.Wrap(fmt.Sprintf(format, args...), room(width)) {
-		rows = append(rows, row{note, part, terminal.Dim})
+	for _, part := range terminal.Wrap(fmt.Sprintf(format, args...), Room(width)) {
+		rows = append(rows, row{Note, part, terminal.Dim})
 	}
 	return rows
 }
@@ -131,7 +132,7 @@ func folded(rows []row, most, width int) ([]row, bool) {
 	said := func(middle []row) []row {
 		written := 0
 		for _, r := range middle {
-			if r.before != note && r.text != "" {
+			if r.before != Note && r.text != "" {
 				written++
 			}
 		}

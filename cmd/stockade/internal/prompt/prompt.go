@@ -59,7 +59,7 @@ type Choice struct {
 	shows bool   // it answers nothing, and shows something
 }
 
-// Prompt is a question with its keys. Its rows are printable ASCII and whatever of
+// Prompt is a question with its keys. Its rows are printable ASCII, bars and whatever of
 // others' text shows as what it is, and the colours of this program; none is wider than
 // the view, and none begins with others' text. It is used by one goroutine at a time.
 type Prompt struct {

@@ -233,7 +233,7 @@ func (p *page) text(text string, most int) {
 func (p *page) prose(text string) {
 	p.look(text)
 	for _, line := range strings.Split(text, "\n") {
-		p.barred(prose(bar, line, "", p.v.width()), 0)
+		p.barred(prose(Bar, line, "", p.v.width()), 0)
 	}
 }
 
@@ -254,7 +254,7 @@ func (p *page) titled(title, text string) {
 
 // warn writes a warning in words of ours.
 func (p *page) warn(text string) {
-	p.barred(behind(alarm, terminal.Red, terminal.Wrap(text, room(p.v.width()))), 0)
+	p.barred(behind(alarm, terminal.Red, terminal.Wrap(text, Room(p.v.width()))), 0)
 }
 
 // findings writes what was found in the texts of others.

@@ -20,9 +20,9 @@ func toText(rows []row) string {
 }
 
 func TestALongLineDoesNotLookLikeMore(t *testing.T) {
-	wide := func(s string) string { return s + strings.Repeat(".", 73-len(s)) }
+	wide := func(s string) string { return s + strings.Repeat(".", Room(80)-len(s)) }
 	diff := "+" + wide("// see the manual")[1:] + wide(`-system("rm -rf ~")`) + "removed docs/old.md"
-	want := bar + "+" + wide("// see the manual")[1:] + "\n" + goesOn + wide(`-system("rm -rf ~")`) + "\n" + goesOn + "removed docs/old.md\n"
+	want := Bar + "+" + wide("// see the manual")[1:] + "\n" + GoesOn + wide(`-system("rm -rf ~")`) + "\n" + GoesOn + "removed docs/old.md\n"
 	if got := toText(gutter(strings.Split(diff, "\n"), 80)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -30,23 +30,23 @@ func TestALongLineDoesNotLookLikeMore(t *testing.T) {
 
 func TestWhatDoesNotShowIsCounted(t *testing.T) {
 	for in, want := range map[string]string{
-		"<tab> <12 blanks> <U+0000> <b>": "    | <U+003C>tab> <U+003C>12 blanks> <U+003C>U+0000> <b>\n",
-		"a   ":                           "    | a<3 blanks>\n",
-		"  a":                            "    |   a\n",
-		" ":                              "    |  \n",
-		strings.Repeat(" ", 30) + "a":    "    | " + strings.Repeat(" ", 30) + "a\n",
-		strings.Repeat(" ", 60) + "a":    "    | <60 blanks>a\n",
-		"ls" + strings.Repeat(" ", 9):    "    | ls<9 blanks>\n",
-		"a\tb":                           "    | a<tab>b\n",
-		"a\na\na\nb":                     "    | a\n    | a\n    | a\n    | b\n",
-		"a\na\na\na\nb":                  "    | a\n    ~ the line above 3 times more\n    | b\n",
+		"<tab> <12 blanks> <U+0000> <b>": "     │ <U+003C>tab> <U+003C>12 blanks> <U+003C>U+0000> <b>\n",
+		"a   ":                           "     │ a<3 blanks>\n",
+		"  a":                            "     │   a\n",
+		" ":                              "     │  \n",
+		strings.Repeat(" ", 30) + "a":    "     │ " + strings.Repeat(" ", 30) + "a\n",
+		strings.Repeat(" ", 60) + "a":    "     │ <60 blanks>a\n",
+		"ls" + strings.Repeat(" ", 9):    "     │ ls<9 blanks>\n",
+		"a\tb":                           "     │ a<tab>b\n",
+		"a\na\na\nb":                     "     │ a\n     │ a\n     │ a\n     │ b\n",
+		"a\na\na\na\nb":                  "     │ a\n     ~ the line above 3 times more\n     │ b\n",
 	} {
 		if got := toText(gutter(strings.Split(in, "\n"), 80)); got != want {
 			t.Errorf("%q: got\n%s\nwant\n%s", in, got, want)
 		}
 	}
 	// What is one thing stays one line.
-	if got := toText(gutter([]string{"a\nb"}, 80)); got != "    | a<newline>b\n" {
+	if got := toText(gutter([]string{"a\nb"}, 80)); got != "     │ a<newline>b\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -66,19 +66,19 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 	}{
 		"an edit": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: edit, Scopes: everyScope, Paths: []string{"/ws/notes.md"}}, `
   file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
-    | 3   three
-    | 4 - four
-    | 4 + 4
-    | 5   five
+     │ 3   three
+     │ 4 - four
+     │ 4 + 4
+     │ 5   five
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
 		"a command that has run": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "git commit -am two", Dir: "/ws", Tier: 3, Scopes: everyScope, Changes: "git: 1 commit on main: \"two\"\n",
 		}, `
   bash has run
-    | git commit -am two
+     │ git commit -am two
   it would change
-    | git: 1 commit on main: "two"
+     │ git: 1 commit on main: "two"
   in /ws, jail tier 3
   Keep these changes?  [y]1  [s]2 this command, this session  [n]3  [?]
 `},
@@ -87,7 +87,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 			Network: []string{"registry.example.org"}, Secrets: []tool.Secret{{Name: "NPM_TOKEN", Hosts: []string{"registry.example.org"}}}, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `
   bash wants to run   (it reaches the network)
-    | npm publish
+     │ npm publish
   in /ws, jail tier 3, may reach registry.example.org, secret NPM_TOKEN for
   registry.example.org
   Run it?  [y]1 once  [n]2 no  [?]
@@ -97,16 +97,16 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 		}, `
   bash wants to run
   (what it does is not kept apart in tier 0, so it is asked first)
-    | make
+     │ make
   in /ws, jail tier 0
-    ! it is not confined here: it has all your rights, on all your files
+     ! it is not confined here: it has all your rights, on all your files
   Run it?  [y]1 once  [n]2 no  [?]
 `},
 		"a tool that reaches a host": {policy.Question{
 			Call: tool.Call{Args: json.RawMessage(`{"q":"x"}`)}, Tool: "fetch", Reason: "it reaches the network", Network: []string{"api.example.com"}, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `
   fetch wants to run   (it reaches the network)
-    | {"q":"x"}
+     │ {"q":"x"}
   Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
 		"what somebody else asks about each time": {policy.Question{
@@ -114,10 +114,10 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 		}, `
   file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
   (a rule of the project asks each time)
-    | 3   three
-    | 4 - four
-    | 4 + 4
-    | 5   five
+     │ 3   three
+     │ 4 - four
+     │ 4 + 4
+     │ 5   five
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
 		"several files, and one that is no text": {policy.Question{
@@ -125,14 +125,14 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is not UTF-8 text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
 		}, `
   bash has run
-    | x
+     │ x
   it would change
-    | modified p.png (2 bytes, before 1)
-    | created b (2 bytes)  +1 -0
-    | 1 + --- a/x
-    | p.png: it is not UTF-8 text
-    | removed "a b" (2 bytes)  +0 -1
-    | 1 - 1
+     │ modified p.png (2 bytes, before 1)
+     │ created b (2 bytes)  +1 -0
+     │ 1 + --- a/x
+     │ p.png: it is not UTF-8 text
+     │ removed "a b" (2 bytes)  +0 -1
+     │ 1 - 1
   in /ws, jail tier 3
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
@@ -173,7 +173,7 @@ func TestWhatKeysMean(t *testing.T) {
 				t.Errorf("%q: %q is no answer", typed, word)
 			case last != (shown == nil):
 				t.Errorf("%q: %q shows %q", typed, word, shown)
-			case !last && word == "?" && strings.Count(lines(shown), "    | RULE\n") != 4:
+			case !last && word == "?" && strings.Count(lines(shown), "     │ RULE\n") != 4:
 				t.Errorf("%q: it does not show what each answer allows:\n%s", typed, lines(shown))
 			case last:
 				want.By = by
@@ -264,7 +264,7 @@ func TestNamesOfFilesAreFoldedLast(t *testing.T) {
 	p := One(q)
 	shown := lines(append(p.Rows(View{}), p.Keys(View{})...))
 	for i := range 12 {
-		if !strings.Contains(shown, fmt.Sprintf("    | modified f%d  +9 -0\n", i)) {
+		if !strings.Contains(shown, fmt.Sprintf("     │ modified f%d  +9 -0\n", i)) {
 			t.Errorf("f%d is not named", i)
 		}
 	}
@@ -275,8 +275,8 @@ func TestNamesOfFilesAreFoldedLast(t *testing.T) {
 
 func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
 	for text, want := range map[string]string{
-		diff("@@ -1 +1,2 @@", " \tx", "+\t\ty\tz"): "    | 1       x\n    | 2 +         y<tab>z\n",
-		diff("@@ -1 +1 @@", "-\tx", "+    x"):      "    | 1 - <tab>x\n    | 1 +     x\n",
+		diff("@@ -1 +1,2 @@", " \tx", "+\t\ty\tz"): "     │ 1       x\n     │ 2 +         y<tab>z\n",
+		diff("@@ -1 +1 @@", "-\tx", "+    x"):      "     │ 1 - <tab>x\n     │ 1 +     x\n",
 	} {
 		s := spans(text)
 		if got := toText(s[len(s)-1].rows(80, true)); got != want {
@@ -289,7 +289,7 @@ func TestColours(t *testing.T) {
 	p := One(Question{Question: policy.Question{Tool: "file_edit", Changes: diff("@@ -1 +1 @@", "-a", "+"+strings.Repeat("b", 100))}})
 	shown := lines(append(p.Rows(View{Color: true}), p.Keys(View{Color: true})...))
 	for _, want := range []string{
-		"    | \x1b[31m1 - a\x1b[0m\n", "    | \x1b[32m1 + bbb", "    : \x1b[32mbbb", "\x1b[1m  Keep these changes?",
+		"     │ \x1b[31m1 - a\x1b[0m\n", "     │ \x1b[32m1 + bbb", "     : \x1b[32mbbb", "\x1b[1m  Keep these changes?",
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("it does not show %q but %q", want, shown)

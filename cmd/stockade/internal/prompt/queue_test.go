@@ -134,7 +134,7 @@ func TestOnePromptAtATimeInOrder(t *testing.T) {
 		p.typed <- "a"
 		contains(t, p.sees(), "That is no answer: type y or n; ? shows more.")
 		p.typed <- "?" // which shows what it allows
-		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "    | allow two\n")
+		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "     │ allow two\n")
 		if second.done {
 			t.Error("an answer is kept of which nobody has seen what it allows")
 		}

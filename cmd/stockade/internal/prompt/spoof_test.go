@@ -66,11 +66,11 @@ func screens() []*terminaltest.Emulator {
 func seenBehind(rows []terminaltest.Row) string {
 	var b strings.Builder
 	for _, r := range rows {
-		if text, ok := strings.CutPrefix(r.Text, bar); ok {
+		if text, ok := strings.CutPrefix(r.Text, Bar); ok {
 			b.WriteString("\n" + text)
 		} else if text, ok := strings.CutPrefix(r.Text, alarm); ok {
 			b.WriteString("\n" + text)
-		} else if text, ok := strings.CutPrefix(r.Text, goesOn); ok {
+		} else if text, ok := strings.CutPrefix(r.Text, GoesOn); ok {
 			b.WriteString(text)
 		}
 	}
@@ -83,7 +83,7 @@ func warned(rows []terminaltest.Row) string {
 	in := false
 	for _, r := range rows {
 		text, begins := strings.CutPrefix(r.Text, alarm)
-		rest, goes := strings.CutPrefix(r.Text, goesOn)
+		rest, goes := strings.CutPrefix(r.Text, GoesOn)
 		if in = begins || in && goes; begins {
 			b.WriteString("\n" + strings.TrimRight(text, " "))
 		} else if in {
@@ -97,7 +97,7 @@ func warned(rows []terminaltest.Row) string {
 func own(rows []terminaltest.Row) []string {
 	var out []string
 	for _, r := range rows {
-		if !strings.HasPrefix(r.Text, bar) && !strings.HasPrefix(r.Text, goesOn) && !strings.HasPrefix(r.Text, note) && !strings.HasPrefix(r.Text, alarm) &&
+		if !strings.HasPrefix(r.Text, Bar) && !strings.HasPrefix(r.Text, GoesOn) && !strings.HasPrefix(r.Text, Note) && !strings.HasPrefix(r.Text, alarm) &&
 			!strings.HasPrefix(r.Text, "  its text ") { // which is as long as it is
 			out = append(out, strings.TrimRight(r.Text, " "))
 		}
@@ -243,7 +243,7 @@ func TestLongTextIsFolded(t *testing.T) {
 		shows   []string
 		hides   string
 	}{
-		"a long command":           {strings.Repeat("x", 100_000) + " ; EVIL", true, []string{" ; EVIL", " of 1370 rows are folded"}, ""},
+		"a long command":           {strings.Repeat("x", 100_000) + " ; EVIL", true, []string{" ; EVIL", " of 1409 rows are folded"}, ""},
 		"a payload in the middle":  {long, true, []string{"touch last", " rows are folded, ", " of them with text"}, "EVIL"},
 		"a payload between blanks": {"ls" + strings.Repeat(" ", 5000) + "EVIL" + strings.Repeat(" ", 5000), false, []string{"ls<5000 blanks>EVIL<5000 blanks>"}, ""},
 		"a payload between empty lines": {"ls" + strings.Repeat("\n", 5000) + "EVIL" + strings.Repeat("\n", 5000), false,

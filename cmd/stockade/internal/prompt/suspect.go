@@ -11,7 +11,7 @@ import (
 )
 
 // imitation is what looks like a question, a note or a message of ours.
-var imitation = regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4}[|:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
+var imitation = regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4,5}[|│:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
 
 // suspect looks for what a person does not see in a text, or sees as something
 // else, and says so. Each finding is in plain ASCII.

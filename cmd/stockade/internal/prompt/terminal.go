@@ -28,6 +28,9 @@ type Terminal struct {
 	Screen *terminal.Screen // holds everything else back meanwhile
 	// Size is how many columns and rows it has now; 0 is unknown.
 	Size func() (columns, rows int)
+	// Interrupt is the cause of what the person ends, which is said elsewhere. Of other
+	// ends a question tells itself.
+	Interrupt error
 }
 
 // Ask implements [Asker].
@@ -47,9 +50,12 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 		line, err := t.Lines.After(ctx, moment)
 		switch {
 		case ctx.Err() != nil:
-			// Who looks at the prompt learns that it is none any more.
-			_ = t.write("\n  withdrawn: " + terminal.Line(context.Cause(ctx).Error()) + "\n")
-			return Choice{}, context.Cause(ctx)
+			cause, said := context.Cause(ctx), ""
+			if t.Interrupt == nil || !errors.Is(cause, t.Interrupt) { // who looks at the prompt learns that it is none any more
+				said = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
+			}
+			_ = t.write("\n" + said)
+			return Choice{}, cause
 		case errors.Is(err, io.EOF):
 			return p.No(), t.write("\n")
 		case err != nil:

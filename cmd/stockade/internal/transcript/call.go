@@ -360,7 +360,7 @@ func (t *Transcript) verdict(c *call) string {
 	switch yes := *d.Answer; {
 	case yes && c.after && c.result.Success:
 		said = "kept" + scopeWords(d.Scope)
-	case yes && !c.after && (scopeWords(d.Scope) != "" || t.o.Past):
+	case yes && (scopeWords(d.Scope) != "" || !c.after && t.o.Past):
 		said = "allowed" + scopeWords(d.Scope)
 	case !yes && c.after:
 		said = "dropped"
@@ -393,6 +393,10 @@ func scopeWords(s policy.Scope) string {
 		return ", for this session"
 	case policy.ScopeProject:
 		return ", in this project"
+	case policy.ScopeBelow:
+		return ", in this directory, for this session"
+	case policy.ScopeKeepBelow:
+		return ", in this directory, always"
 	}
 	return ", " + terminal.Line(string(s))
 }

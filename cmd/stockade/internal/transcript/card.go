@@ -100,7 +100,9 @@ func (t *Transcript) card(r *record) (out []string) {
 	}
 	add("when", when)
 	if i := r.intent; i != nil {
-		add("module", fmt.Sprintf("%s · sha256 %s", terminal.Line(i.Module), terminal.Line(i.Digest)))
+		if i.Digest != "" { // else no module has run: the host has answered
+			add("module", fmt.Sprintf("%s · sha256 %s", terminal.Line(i.Module), terminal.Line(i.Digest)))
+		}
 		add("in", terminal.Line(i.Cwd))
 		add("sees", terminal.Line(strings.Join(i.Mounts, ", ")))
 		add("network", terminal.Line(strings.Join(i.Network, ", ")))

@@ -29,6 +29,7 @@ func TestACardHasAllOfACall(t *testing.T) {
 		event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "/w/a.txt", Kind: tool.Created, Diff: "@@ -0,0 +1,2 @@\n+<b>\n+  \"two\"\n", Added: 2}}}),
 		returned("a", result),
 		proposed("last", "ls", `{"path":"x"}`),
+		proposed("undo", "undo", `{}`), event(session.TypeCallIntended, "undo", session.Intent{Module: "stockade", Cwd: "/w"}),
 	}
 	const want = `
   2  file_write a.txt                                              +2     3 ms
@@ -66,7 +67,10 @@ func TestACardHasAllOfACall(t *testing.T) {
 		number int
 		begins string
 		err    error
-	}{{2, want, nil}, {1, "\n  1  ls   ", nil}, {0, "\n  3  ls x", nil}, {4, "", ErrNoCall}} {
+	}{
+		{2, want, nil}, {1, "\n  1  ls   ", nil}, {3, "\n  3  ls x", nil}, {5, "", ErrNoCall},
+		{0, "\n  4  undo" + strings.Repeat(" ", 60) + "no result\n     when       1970-01-01 00:00:00\n     in         /w\n", nil},
+	} {
 		rows, err := Card(sequence(events), c.number, options(80))
 		got := "\n" + strings.Join(rows, "\n") + "\n"
 		if !errors.Is(err, c.err) || !strings.HasPrefix(got, c.begins) {

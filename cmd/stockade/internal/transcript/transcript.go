@@ -268,15 +268,18 @@ func (t *Transcript) summary() (out []string) {
 	var said []string
 	add := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	if e.Calls > 0 {
+		var not []string
+		for _, c := range []struct {
+			n    int
+			what string
+		}{{e.Failed - e.Denied - e.Stopped, "failed"}, {e.Denied, "not allowed"}, {e.Stopped, "stopped"}} {
+			if c.n > 0 {
+				not = append(not, fmt.Sprintf("%d %s", c.n, c.what))
+			}
+		}
 		failed := ""
-		if n := e.Failed - e.Denied; n > 0 {
-			failed = fmt.Sprintf("%d failed", n)
-		}
-		if e.Denied > 0 {
-			failed = strings.TrimPrefix(failed+fmt.Sprintf(", %d not allowed", e.Denied), ", ")
-		}
-		if failed != "" {
-			failed = " (" + failed + ")"
+		if not != nil {
+			failed = " (" + strings.Join(not, ", ") + ")"
 		}
 		add("%s%s", words.Plural(e.Calls, "call"), failed)
 	}

@@ -253,6 +253,9 @@ func TestCallsAreShownWithTheirResults(t *testing.T) {
 			[]string{"1  probe of=a", "a warns", "│ of a", "2  probe of=b", "│ of b", "3  probe of=c", "c warns", "│ of c"}},
 		"without results":  {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), ended(2)}, []string{"1  probe of=a", "no result", "2  probe of=b", "│ of b"}},
 		"a deleted result": {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), deleted}, []string{"1  probe of=a", "deleted", "2  probe of=b", "│ of b"}},
+		"a yes for longer, though what the call changed is not kept": {[]session.Event{probe("a"), event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}),
+			event(session.TypeDecision, "a", session.Decision{Answer: new(true), Scope: policy.ScopeKeepBelow, By: "terminal"}),
+			returned("a", tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"))}, []string{"1  probe of=a", "not kept", "read-only", "allowed, in this directory, always"}},
 		"of an older step": {[]session.Event{gave("x", "of x"), probe("a"), gave("a", "of a")}, []string{"?  probe", "│ of x", "1  probe of=a", "│ of a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +277,7 @@ func TestCallsAreShownWithTheirResults(t *testing.T) {
 func TestATurnHasRoom(t *testing.T) {
 	delta := func(text string) session.Event { return event(session.TypeDelta, "", session.Delta{Text: text}) }
 	cost := 0.0042
-	end := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, Calls: 3, Failed: 2, Denied: 1, DurationMS: 3400,
+	end := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, Calls: 4, Failed: 3, Denied: 1, Stopped: 1, DurationMS: 3400,
 		Usage: llm.Usage{InputTokens: 2000, OutputTokens: 310}, Context: &session.ContextUse{Used: 2400, Limit: 20000}, Cost: &cost})
 	changes := event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "x", Kind: tool.Created}}})
 	for name, c := range map[string]struct {
@@ -283,7 +286,7 @@ func TestATurnHasRoom(t *testing.T) {
 	}{
 		"with all that is known": {[]session.Event{delta("I "), delta("look."), proposed("a", "file_read", `{"path":"a"}`), changes, gave("a", "x"), delta("Done."), end},
 			"\n{I }\n{look.}\n\n  1  file_read a                                              created     3 ms\n     │ created x\n\n{Done.}\n\n" +
-				"  3 calls (1 failed, 1 not allowed) · 1 change · 3.4 s ·\n    2,310 tokens (12 % of the context) · $0.0042\n"},
+				"  4 calls (1 failed, 1 not allowed, 1 stopped) · 1 change · 3.4 s ·\n    2,310 tokens (12 % of the context) · $0.0042\n"},
 		"without calls and tokens": {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
 		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
 			"\n{Hel}\n(void)\n\n     the provider is busy (429); next try in 38 s, 2 of 4\n\n{Hello.}\n"},

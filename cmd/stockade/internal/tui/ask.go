@@ -93,10 +93,7 @@ func (m *model) press(key string) (taken bool) {
 		q.opened, q.quiet = true, m.now() // they offer more keys, and are to be seen first
 		return true
 	}
-	if choice.Letter != 'y' && choice != q.prompt.No() { // what came of these, the call says
-		m.print(q.prompt.Said(choice))
-	}
-	q.answer <- choice
+	q.answer <- choice // what came of it, the call says
 	m.answered(q)
 	return true
 }

@@ -38,6 +38,7 @@ const beatEvery = 100 * time.Millisecond
 type model struct {
 	o             Options
 	width, height int
+	shrunk        time.Time // when the terminal became smaller last
 	now           func() time.Time
 	scroll        func(rows string) tea.Cmd // shows rows above what moves
 
@@ -65,6 +66,8 @@ type model struct {
 	aside  string    // what was being typed when it came
 	back   string    // what was set aside for the last one, and is in the editor again
 	warned bool      // that Ctrl-C leaves
+	told   bool      // that Ctrl-D does not, while something goes on
+	away   bool      // the shell has the terminal, or is about to
 	stops  time.Time // since when what goes on is being stopped; zero: it is not
 }
 
@@ -84,6 +87,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.reflow(msg.Width)
+		if msg.Width < m.width || msg.Height < m.height {
+			m.shrunk = m.now()
+		}
 		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
 		cmds = append(cmds, m.edit(msg))
 	case happened:
@@ -96,6 +102,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.parting {
 			return m, tea.Quit
 		}
+	case tea.SuspendMsg: // it is over
+		m.away = false
 	case beat:
 		m.beats++
 		m.beating = false
@@ -135,7 +143,7 @@ func (m *model) happens(what any) tea.Cmd {
 		m.answered(what.q)
 	case done:
 		m.endAnswer()
-		m.busy, m.stops = false, time.Time{}
+		m.busy, m.stops, m.told = false, time.Time{}, false
 		if what.leave {
 			m.leaving, m.queue = true, nil
 		}
@@ -282,15 +290,18 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 		m.interrupt()
 		return nil
 	case key == "ctrl+z":
+		m.away = true
 		return tea.Suspend
 	case m.asked != nil && m.press(key):
 		return nil
-	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty() && !m.busy:
-		m.leaving = true
-		m.print(m.o.Leaving)
+	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
+		if m.told = m.busy; !m.busy {
+			m.leaving = true
+			m.print(m.o.Leaving)
+		}
 		return nil
 	}
-	m.warned = false
+	m.warned, m.told = false, false
 	return m.edit(msg)
 }
 
@@ -305,7 +316,7 @@ func (m *model) interrupt() {
 	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) < twice:
 	case m.busy:
 		m.o.Stop()
-		m.stops = m.now()
+		m.stops, m.told = m.now(), false
 		if len(m.queue) > 0 && ed != nil { // it was meant to follow what is stopped
 			ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
 			m.queue = nil

@@ -60,6 +60,7 @@ func (d *desk) sees() string {
 
 var named = map[string]tea.KeyPressMsg{
 	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
+	"ctrl+z": {Code: 'z', Mod: tea.ModCtrl},
 }
 
 // does is what the person does: a key by its name, text that is typed, or "wait".
@@ -144,12 +145,16 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if got := <-d.m.typed; got != "second" {
 		t.Errorf("carried out is %q", got)
 	}
+	d.does("ctrl+d")
+	if !strings.Contains(d.sees(), "Ctrl-C stops it; Ctrl-D leaves") || d.m.leaving {
+		t.Errorf("Ctrl-D shows\n%s", d.sees())
+	}
 	d.does("a draft", "ctrl+c", "ctrl+c")
 	if got := d.m.o.Editor.Value(); d.stopped != 1 || got != "third\na draft" {
 		t.Errorf("stopped %d times, %q stands in the editor", d.stopped, got)
 	}
 	d.time = d.time.Add(twice)
-	if !strings.Contains(d.sees(), "It is being stopped. Ctrl-C again") {
+	if !strings.Contains(d.sees(), "It is being stopped. Ctrl-C again") || strings.Contains(d.sees(), "Ctrl-D") {
 		t.Errorf("it shows\n%s", d.sees())
 	}
 	d.does("ctrl+c")
@@ -175,6 +180,18 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	d.does("ctrl+c", "x", "ctrl+d")
 	if n := strings.Count(d.sees(), "come back"); n != 1 {
 		t.Errorf("how to come back is said %d times", n)
+	}
+}
+
+func TestNothingThatMovesIsLeftToTheShell(t *testing.T) {
+	d := newDesk(80, 24)
+	d.does("begin", "enter", "a draft", "ask", "ctrl+z")
+	if v := d.m.View(); v.Content != "" || v.Cursor != nil {
+		t.Errorf("it leaves\n%s", v.Content)
+	}
+	d.tell(tea.SuspendMsg{})
+	if shown := d.m.View().Content; !strings.Contains(shown, "Keep it?") || !strings.Contains(shown, "a draft") {
+		t.Errorf("back again, it shows\n%s", shown)
 	}
 }
 
@@ -219,6 +236,29 @@ func TestNothingIsLargerThanTheTerminal(t *testing.T) {
 		if !strings.HasSuffix(strings.ReplaceAll(all, " ", ""), strings.Join(want, "")) {
 			t.Errorf("%v: rows are missing or in another order: %s", size, all)
 		}
+	}
+}
+
+// What a terminal that shrinks breaks into more rows than it has stays above for good.
+func TestAnAnswerIsLowWhileTheTerminalShrinks(t *testing.T) {
+	d := newDesk(80, 24)
+	d.does("begin", "enter")
+	d.tell(happened{session.Event{Header: session.Header{Type: session.TypeDelta}, Body: fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("word ", 200))}})
+	words := func() int { return strings.Count(d.m.View().Content, "word") }
+	if n := words(); n != 200 {
+		t.Errorf("before, %d words are there", n)
+	}
+	d.tell(tea.WindowSizeMsg{Width: 81, Height: 24})
+	if n := words(); n != 200 {
+		t.Errorf("in a larger terminal, %d words are there", n)
+	}
+	d.tell(tea.WindowSizeMsg{Width: 70, Height: 24})
+	if n := words(); n > mostShrinking*70/len("word ") {
+		t.Errorf("while it shrinks, %d words are there", n)
+	}
+	d.time = d.time.Add(calm)
+	if n := words(); n != 200 {
+		t.Errorf("afterwards, %d words are there", n)
 	}
 }
 

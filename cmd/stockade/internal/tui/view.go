@@ -20,6 +20,14 @@ const (
 	mostTyped   = 8 // rows of the editor
 )
 
+// A terminal that becomes smaller breaks what was drawn into more rows than it has, and
+// those at the top go where nothing takes them away. While somebody drags its edge, the
+// answer is low, so that this happens once and not at each step.
+const (
+	mostShrinking = 2           // rows of the answer then
+	calm          = time.Second // how long the size has to stay
+)
+
 // View implements tea.Model: what moves, in no more rows than the terminal has.
 func (m *model) View() tea.View {
 	var cursor *tea.Cursor
@@ -47,12 +55,19 @@ func (m *model) View() tea.View {
 	}
 	var above []string
 	if m.answer != nil {
-		above = m.answer.Rest(max(room-len(below), 0))
+		most := max(room-len(below), 0)
+		if m.now().Sub(m.shrunk) < calm {
+			most = min(most, mostShrinking)
+		}
+		above = m.answer.Rest(most)
 		if cursor != nil {
 			cursor.Y += len(above)
 		}
 	}
 	rows := append(above, below...)
+	if m.away { // what stands there then, stays
+		rows, cursor = []string{""}, nil
+	}
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "")
 	}
@@ -121,14 +136,16 @@ func (m *model) queued() []string {
 
 // noticed is what is said below the line that is typed.
 func (m *model) noticed() []string {
-	said := "Ctrl-C again leaves. "
+	said := "Ctrl-C again leaves. " + m.o.Leaving
 	switch {
 	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) >= twice:
-		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. "
+		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. " + m.o.Leaving
+	case m.told:
+		said = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warned:
 		return nil
 	}
-	rows := terminal.Wrap(said+m.o.Leaving, max(m.room()-2, 1))
+	rows := terminal.Wrap(said, max(m.room()-2, 1))
 	for i, row := range rows {
 		rows[i] = m.dim("  " + row)
 	}
