@@ -27,7 +27,7 @@ guests/dist/index.json: $(guest_sources)
 	@rm -f guests/dist/*.wasm
 	@for g in $(GUESTS); do echo "guest $$g"; \
 	  GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o guests/dist/$$g.wasm ./guests/$$g || exit 1; done
-	@$(GO) run ./cmd/stockade/internal/packguests guests/dist
+	@$(GO) run -trimpath ./cmd/stockade/internal/packguests guests/dist
 
 # The helper of the jail, for this platform. It is static, and embedded.
 helper := host/jail/dist/$(shell $(GO) env GOOS)_$(shell $(GO) env GOARCH)
@@ -56,11 +56,12 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 	bin/stockade -C $(SAMPLE) run --provider offline --allow file_edit --allow 'bash(command=wc -l notes.md)' \
 	  "list files then read notes.md then find TODO in *.md then replace 'teh' with 'the' in notes.md then run wc -l notes.md"
 
-# go vet has a target of its own.
+# go vet has a target of its own. What was compiled for the program is used again: it has
+# no paths of this machine either.
 .PHONY: test
 test: guests helper ## run the tests
-	$(GO) test -vet=off ./...
-	cd host/internal/foreign && $(GO) test .
+	$(GO) test -trimpath -vet=off ./...
+	cd host/internal/foreign && $(GO) test -trimpath .
 
 .PHONY: test-fuel
 test-fuel: ## run the specification suites and other programs with code that counts, next to code that does not

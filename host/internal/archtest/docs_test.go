@@ -154,6 +154,7 @@ var (
 	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	inline    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	reference = regexp.MustCompile(`(?m)^\[([^]]+)\]: (\S+)$`)
+	noAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	fence     = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
@@ -206,7 +207,7 @@ func anchors(page string) (out []string) {
 
 func anchor(heading string) string {
 	name := strings.ToLower(strings.TrimSpace(heading))
-	name = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(name, "")
+	name = noAnchor.ReplaceAllString(name, "")
 	return strings.ReplaceAll(name, " ", "-")
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	sequences     = flag.Uint64("sequences", 120, "sequences of operations that the differential test tries")
+	sequences     = flag.Uint64("sequences", 60, "sequences of operations that the differential test tries")
 	firstSequence = flag.Uint64("first-sequence", 0, "the number of the first of them, by which it is made again")
 )
 
