@@ -31,13 +31,14 @@ func newChatCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-const chatRules = `A line is a prompt, unless it begins with one of these words. Another word that
-begins with a slash is a mistake, unless it has a second slash: then it is a path.
-A line that begins with a space is always a prompt.
+const chatRules = `A line is a prompt, unless it begins with one of these words. Another word
+that begins with a slash is a mistake, unless it has a second slash: then it is
+a path. A line that begins with a space is always a prompt.
 
-  !COMMAND    run a command, by the rules of bash; the next prompt tells the model
-  @FILE       in a prompt: the model gets the file, or what a directory holds, with
-              it; @"FILE" where its name has blanks
+  !COMMAND    run a command, by the rules of bash; the next prompt tells the
+              model
+  @FILE       in a prompt: the model gets the file, or what a directory holds,
+              with it; @"FILE" where its name has blanks
 
 `
 
@@ -171,7 +172,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	switch name {
 	case "/help":
-		fmt.Fprintln(t.a.s.out, chatHelp())
+		fmt.Fprintln(t.a.s.out, hung(chatHelp(), t.a.s.width()))
 		return nil
 	case "/tools":
 		name = "/tool"

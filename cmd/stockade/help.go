@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
 // The topics are pages of the repository and texts of `stockade help` at once:
@@ -80,7 +82,12 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	}
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		var text strings.Builder
+		out := cmd.OutOrStdout()
+		cmd.SetOut(&text)
 		show(cmd, args)
+		cmd.SetOut(out)
+		fmt.Fprint(a.s.out, hung(text.String(), a.s.width()))
 		if cmd == root {
 			fmt.Fprintln(a.s.out, "\nTopics, shown by `stockade help TOPIC`:")
 			for _, t := range pages {
@@ -90,6 +97,28 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		}
 	})
 	return help
+}
+
+// gap is what parts a name in a list from what is said of it.
+var gap = regexp.MustCompile(`^ *\S.*?\S {2,}`)
+
+// hung is a text of help in which no line is wider than the columns but one that is a
+// command: others go on below where what they say of a name begins.
+func hung(text string, columns int) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		line = strings.TrimRight(line, "\n")
+		if terminal.Width(line) < columns || strings.HasPrefix(line, "  stockade ") {
+			continue
+		}
+		from := len(gap.FindString(line))
+		if from == 0 || from > columns/2 {
+			from = len(line) - len(strings.TrimLeft(line, " "))
+		}
+		rows := terminal.Wrap(line[from:], columns-1-from)
+		lines[i] = line[:from] + strings.Join(rows, "\n"+strings.Repeat(" ", from)) + "\n"
+	}
+	return strings.Join(lines, "")
 }
 
 // noTopic says that neither a topic nor a command has the name.

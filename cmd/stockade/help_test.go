@@ -21,6 +21,7 @@ import (
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
@@ -86,6 +87,27 @@ func TestCommandsInPagesAndExamplesParse(t *testing.T) {
 	}
 	if found < 100 {
 		t.Errorf("only %d commands were found: the test does not work", found)
+	}
+}
+
+// Only what is to be copied may be wider than a terminal.
+func TestHelpFitsATerminal(t *testing.T) {
+	var out strings.Builder
+	root := newRootCmd(&app{s: &stdio{out: &out}})
+	for _, cmd := range append(commands(root), root) {
+		_ = cmd.Help()
+	}
+	out.WriteString(hung(chatHelp(), 80))
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "  stockade ") {
+			continue
+		}
+		if columns := terminal.Width(strings.TrimRight(line, "\n")); columns > 79 {
+			t.Errorf("%d columns: %s", columns, line)
+		}
+	}
+	if !strings.Contains(out.String(), "\n      --tool stringArray        try a module without adding it: FILE.wasm; it\n                                gets what ") {
+		t.Error("what is said of a flag does not go on below itself")
 	}
 }
 

@@ -127,23 +127,32 @@ func (s *stdio) message(before, format string, args ...any) {
 	}
 }
 
-// marked is a command in a message, and messageWords are its words with the blanks before
-// them.
+// marked is a command in a message, clauses end with a semicolon, and messageWords are
+// its words with the blanks before them.
 var (
 	marked       = regexp.MustCompile("`[^`]*`")
+	clauses      = regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;")
 	messageWords = regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$")
 )
 
 // wrapMessage breaks a line of a message between its words. A command in it, which
 // may be copied, stays whole, even where it is longer than a row: a terminal joins
-// what it has broken itself. So does a message with a command that has no marks.
+// what it has broken itself. So does a clause with a command that has no marks.
 func wrapMessage(line string, columns int) (rows []string) {
-	prose := marked.ReplaceAllString(line, "")
-	if columns < 20 || terminal.Width(line) <= columns || strings.Contains(prose, " --") || strings.Contains(prose, ": stockade ") || strings.Contains(prose, ": export ") {
+	if columns < 20 || terminal.Width(line) <= columns {
 		return []string{line}
 	}
+	var parts []string
+	for _, clause := range clauses.FindAllString(line, -1) {
+		prose := marked.ReplaceAllString(clause, "")
+		if strings.Contains(prose, " --") || strings.Contains(prose, ": stockade ") || strings.Contains(prose, ": export ") {
+			parts = append(parts, clause)
+		} else {
+			parts = append(parts, messageWords.FindAllString(clause, -1)...)
+		}
+	}
 	row := ""
-	for i, part := range messageWords.FindAllString(line, -1) {
+	for i, part := range parts {
 		if i > 1 && terminal.Width(row)+terminal.Width(part) > columns { // not behind the word before the message
 			rows, row = append(rows, row), hanging+strings.TrimLeft(part, " ")
 		} else {
