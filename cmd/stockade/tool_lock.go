@@ -233,7 +233,10 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 				texts = append(texts, "  says that it is signed by "+m.Signer)
 			}
 			if all { // it begins at the bar, to be in one row
-				texts = append(texts, "sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
+				texts = append(texts, "sha256 "+m.Digest)
+				if len(m.Keys) > 0 {
+					texts = append(texts, "keys "+strings.Join(m.Keys, ", "))
+				}
 			} else if len(p.Lock.Modules) > syncRows {
 				texts = []string{fmt.Sprintf("%s %s wants %s; from %s", m.Name, m.Version, m.Wants, m.Source)}
 			}

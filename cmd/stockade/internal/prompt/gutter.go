@@ -73,21 +73,22 @@ func rowsOf(words, line, style string, width int) []row {
 	if text == "" || len(indent) > Room(width)/2 {
 		indent, text = "", line
 	}
-	return behind(Bar, style, terminal.Rows(words+indent+counted(text), Room(width)))
+	return behind(Bar, style, inRows(words+indent+counted(text), width))
 }
 
-// prose is a line for reading in rows, which is broken between its words.
-func prose(before, line, style string, width int) []row {
-	var rows []string
+// inRows breaks a line between its words into rows that have room behind a bar, and a
+// word that is longer than a row where it ends. No character of it is left out.
+func inRows(line string, width int) (rows []string) {
 	row := ""
-	for _, word := range strings.SplitAfter(counted(line), " ") {
-		if terminal.Width(row)+terminal.Width(strings.TrimSuffix(word, " ")) > Room(width) && row != "" {
+	for _, word := range strings.SplitAfter(line, " ") {
+		columns := terminal.Width(strings.TrimSuffix(word, " "))
+		if columns <= Room(width) && terminal.Width(row)+columns > Room(width) {
 			rows, row = append(rows, row), ""
 		}
 		parts := terminal.Rows(row+word, Room(width))
 		rows, row = append(rows, parts[:len(parts)-1]...), parts[len(parts)-1]
 	}
-	return behind(before, style, append(rows, row))
+	return append(rows, row)
 }
 
 func behind(before, style string, texts []string) (rows []row) {

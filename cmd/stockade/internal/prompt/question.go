@@ -233,7 +233,7 @@ func (p *page) text(text string, most int) {
 func (p *page) prose(text string) {
 	p.look(text)
 	for _, line := range strings.Split(text, "\n") {
-		p.barred(prose(Bar, line, "", p.v.width()), 0)
+		p.barred(rowsOf("", line, "", p.v.width()), 0)
 	}
 }
 
@@ -484,7 +484,7 @@ const maxInline = 60
 func (p *page) warnings(q Question) {
 	if q.Warning != "" {
 		p.look(q.Warning) // which may name what others have named
-		p.barred(prose(alarm, q.Warning, terminal.Red, p.v.width()), 0)
+		p.barred(behind(alarm, terminal.Red, inRows(counted(q.Warning), p.v.width())), 0)
 	}
 	if len(q.Changed) > 0 {
 		p.warn("the tool is not as it was when you answered for good: ? shows what is different")

@@ -20,7 +20,7 @@ func toText(rows []row) string {
 }
 
 func TestALongLineDoesNotLookLikeMore(t *testing.T) {
-	wide := func(s string) string { return s + strings.Repeat(".", Room(80)-len(s)) }
+	wide := func(s string) string { return s + strings.Repeat(".", Room(80)-1-len(s)) + " " }
 	diff := "+" + wide("// see the manual")[1:] + wide(`-system("rm -rf ~")`) + "removed docs/old.md"
 	want := Bar + "+" + wide("// see the manual")[1:] + "\n" + GoesOn + wide(`-system("rm -rf ~")`) + "\n" + GoesOn + "removed docs/old.md\n"
 	if got := toText(gutter(strings.Split(diff, "\n"), 80)); got != want {

@@ -105,14 +105,14 @@ func counts(added, removed int) string {
 func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
 	p := t.page()
 	if c.changes.Summary != nil {
-		rows = p.quote(terminal.Dim, clipped(c.changes.Summary))
+		rows = p.prose(terminal.Dim, clipped(c.changes.Summary))
 	}
 	files := c.changes.Files
 	alone := !context && len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
 	room, left := mostLines, 0
 	for i, f := range files[:min(len(files), mostFiles)] {
 		if c.changes.Summary == nil && !alone {
-			rows = append(rows, p.quote("", ChangeWords(f, t.work))...)
+			rows = append(rows, p.prose("", ChangeWords(f, t.work))...)
 		}
 		if f.Diff != "" {
 			lines := diffLines(f.Diff, context)

@@ -117,7 +117,7 @@ func (p page) say(style, text string) (rows []string) {
 		before = hanging
 	}
 	if more {
-		rows = append(rows, p.quote(style, rest)...)
+		rows = append(rows, p.prose(style, rest)...)
 	}
 	return rows
 }
@@ -132,7 +132,8 @@ func (p page) wrapped(line string, behind int) []string {
 	return terminal.Wrap(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
-// quote is what others have written, behind bars.
+// quote is what programs have written, behind bars. Its columns mean something, so it is
+// broken where the row ends.
 func (p page) quote(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.broken(terminal.Visible(line), terminal.Width(bar)) {
