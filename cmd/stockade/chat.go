@@ -102,23 +102,46 @@ func runChat(ctx context.Context, a *app, id string) error {
 			return leave
 		})
 	}
+	warned := false // that Ctrl-C leaves
 	for {
-		if a.s.inTTY {
-			fmt.Fprint(a.s.err, terminal.Style(a.s.color, terminal.Bold, "> "))
-		}
-		line, err := t.lines.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		var line string
+		err := t.interruptible(ctx, func(ctx context.Context) (err error) {
+			if a.s.inTTY {
+				fmt.Fprint(a.s.err, terminal.Style(a.s.color, terminal.Bold, "> "))
+			}
+			line, err = t.lines.Next(ctx)
+			return err
+		})
+		switch {
+		case errors.Is(err, errInterrupted) && !a.s.inTTY:
+			return &exitErr{code: exitInterrupted, message: "interrupted"}
+		case errors.Is(err, errInterrupted) && warned && ctx.Err() == nil:
+			fmt.Fprintln(a.s.err)
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, errInterrupted) && ctx.Err() == nil:
+			warned = true
+			fmt.Fprintln(a.s.err, "\nCtrl-C again leaves. "+t.leaving())
+			continue
+		case errors.Is(err, io.EOF):
+			if a.s.inTTY && !a.flags.quiet {
+				fmt.Fprintln(a.s.err, "\n"+t.leaving())
+			}
+			return nil
+		case err != nil:
 			return err
 		}
+		warned = false
 		leave, err := t.do(ctx, line)
 		if leave || ctx.Err() != nil {
 			return err
 		}
 		report(a.s, ctx, err)
 	}
+}
+
+// leaving says to who leaves how to come back.
+func (t *turns) leaving() string {
+	return "`stockade session resume " + t.Log.ID() + "` goes on with it."
 }
 
 // do carries out what was typed in a chat, and reports whether the person leaves.

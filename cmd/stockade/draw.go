@@ -32,7 +32,7 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 		Reflows: env("XTERM_VERSION") == "" && env("STY") == "" && env("TERM") != "linux",
 		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
 		Transcript: transcript.New(shown),
-		Leaving:    "`stockade session resume " + t.Log.ID() + "` goes on with it.",
+		Leaving:    t.leaving(),
 		Do: func(ctx context.Context, typed string) (leave bool) {
 			stopped.Store(false)
 			return do(ctx, typed)
