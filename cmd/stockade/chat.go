@@ -94,12 +94,13 @@ func runChat(ctx context.Context, a *app, id string) error {
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
 	}
 	if a.ui != nil {
-		return t.draw(ctx, editor.New(t.editing()), func(ctx context.Context, typed string) (leave bool) {
+		return t.draw(ctx, editor.New(t.editing()), func(ctx context.Context, typed string) (leave, failed bool) {
 			leave, err := t.do(ctx, typed)
 			if ctx.Err() == nil {
-				report(a.s, ctx, err)
+				code := report(a.s, ctx, err)
+				failed = code != exitOK && code != exitInterrupted
 			}
-			return leave
+			return leave, failed
 		})
 	}
 	warned := false // that Ctrl-C leaves

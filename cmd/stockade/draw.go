@@ -21,7 +21,7 @@ func (a *app) draws() bool {
 
 // draw shows a terminal that is drawn on, until the person leaves. Where nothing is
 // typed but answers, ed is nil, and do is called once.
-func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context.Context, typed string) (leave bool)) error {
+func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()
 	shown.Live, shown.Asked = true, false
@@ -33,7 +33,7 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
 		Transcript: transcript.New(shown),
 		Leaving:    t.leaving(),
-		Do: func(ctx context.Context, typed string) (leave bool) {
+		Do: func(ctx context.Context, typed string) (leave, failed bool) {
 			stopped.Store(false)
 			return do(ctx, typed)
 		},

@@ -303,9 +303,9 @@ func runTurn(ctx context.Context, a *app, id, prompt string, args []string) erro
 		return show(ctx)
 	}
 	var failed error
-	err = t.draw(ctx, nil, func(ctx context.Context, _ string) (leave bool) {
+	err = t.draw(ctx, nil, func(ctx context.Context, _ string) (leave, _ bool) {
 		failed = t.interruptible(ctx, show)
-		return true
+		return true, false
 	})
 	return errors.Join(err, failed)
 }

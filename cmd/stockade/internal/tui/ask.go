@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 )
 
@@ -14,6 +16,8 @@ type question struct {
 	quiet  time.Time          // since when nothing else was typed
 	opened bool               // more of it was shown
 	wrong  bool               // the last key was no answer
+	held   *tea.KeyPressMsg   // a key that is an answer if no other follows at once
+	since  time.Time          // when that was pressed
 }
 
 // withdrawn is a question that nobody waits for any more.
@@ -22,6 +26,10 @@ type withdrawn struct{ q *question }
 // guard is how long a question has to be on the screen, with nothing else being
 // typed, before a key answers it: a person who is typing does not see it at once.
 const guard = 500 * time.Millisecond
+
+// word is how long a key is held, because another may follow: the first letter of a
+// word that somebody begins to type is no answer.
+const word = 250 * time.Millisecond
 
 // Ask implements prompt.Asker: it shows a question and waits for its answer.
 func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
@@ -72,30 +80,60 @@ func (m *model) drafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty(
 
 // press is a key while a question is open. It reports whether the key is not for the
 // editor. What was begun there goes on there, until it is sent or set aside.
-func (m *model) press(key string) (taken bool) {
-	q := m.asked
+func (m *model) press(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
+	q, key := m.asked, msg.String()
+	if first := q.held; first != nil {
+		q.held = nil
+		switch {
+		case key == "enter": // a habit
+			m.choose(first.String())
+			return true, nil
+		case msg.Text == "":
+			return true, nil
+		}
+		q.quiet = m.now()
+		return m.o.Editor == nil, m.edit(*first)
+	}
 	seen := m.now().Sub(q.quiet) >= guard
 	switch {
 	case m.drafting() && key == "esc":
 		m.setAside()
 		q.quiet = m.now()
-		return true
+		return true, nil
 	case m.drafting() || !seen:
 		q.quiet = m.now()
-		return m.o.Editor == nil || q.opened && !m.drafting()
+		return m.o.Editor == nil || q.opened && !m.drafting(), nil
+	case msg.Text != "" && key != "?":
+		q.held, q.since = &msg, m.now()
+		return true, nil
 	}
+	m.choose(key)
+	return true, nil
+}
+
+// settle takes a key that was held for what it says.
+func (m *model) settle() {
+	if q := m.asked; q != nil && q.held != nil && m.now().Sub(q.since) >= word {
+		key := q.held.String()
+		q.held = nil
+		m.choose(key)
+	}
+}
+
+// choose answers the question with a key, or shows more of it.
+func (m *model) choose(key string) {
+	q := m.asked
 	choice, ok := q.prompt.Answer(m.asking(), key)
 	if q.wrong = !ok; q.wrong {
-		return true
+		return
 	}
 	if rows := q.prompt.Shows(m.asking(), choice); rows != nil {
 		m.print(rows...)
 		q.opened, q.quiet = true, m.now() // they offer more keys, and are to be seen first
-		return true
+		return
 	}
 	q.answer <- choice // what came of it, the call says
 	m.answered(q)
-	return true
 }
 
 // asking is where a question is shown: above the line that is typed.

@@ -16,13 +16,13 @@ import (
 
 // What the program is told, beside keys and sizes.
 type (
-	happened []any                // the following, in their order
-	text     string               // lines to be shown
-	passed   struct{}             // a call that is not shown
-	done     struct{ leave bool } // what was typed is carried out
-	flushed  struct{}             // the rows that were under way are on the screen
-	parted   struct{}             // the terminal does not answer any more
-	beat     struct{}             // time has passed
+	happened []any                        // the following, in their order
+	text     string                       // lines to be shown
+	passed   struct{}                     // a call that is not shown
+	done     struct{ leave, failed bool } // what was typed is carried out
+	flushed  struct{}                     // the rows that were under way are on the screen
+	parted   struct{}                     // the terminal does not answer any more
+	beat     struct{}                     // time has passed
 )
 
 // patience is how long a terminal has for the answer to a last question when the
@@ -107,6 +107,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case beat:
 		m.beats++
 		m.beating = false
+		m.settle()
 	case tea.KeyPressMsg:
 		cmds = append(cmds, m.key(msg))
 	default:
@@ -146,6 +147,9 @@ func (m *model) happens(what any) tea.Cmd {
 		m.busy, m.stops, m.told = false, time.Time{}, false
 		if what.leave {
 			m.leaving, m.queue = true, nil
+		}
+		if what.failed {
+			m.giveBack()
 		}
 		return m.next()
 	}
@@ -292,8 +296,13 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	case key == "ctrl+z":
 		m.away = true
 		return tea.Suspend
-	case m.asked != nil && m.press(key):
-		return nil
+	case m.asked != nil:
+		taken, cmd := m.press(msg)
+		if !taken {
+			m.warned, m.told = false, false
+			cmd = tea.Batch(cmd, m.edit(msg))
+		}
+		return cmd
 	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
 		if m.told = m.busy; !m.busy {
 			m.leaving = true
@@ -317,10 +326,7 @@ func (m *model) interrupt() {
 	case m.busy:
 		m.o.Stop()
 		m.stops, m.told = m.now(), false
-		if len(m.queue) > 0 && ed != nil { // it was meant to follow what is stopped
-			ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
-			m.queue = nil
-		}
+		m.giveBack()
 	case ed == nil:
 	case !ed.Empty():
 		ed.Clear()
@@ -329,6 +335,15 @@ func (m *model) interrupt() {
 		m.print(m.o.Leaving)
 	default:
 		m.warned = true
+	}
+}
+
+// giveBack puts what waits into the editor again: it was meant to follow what has not
+// come to its end.
+func (m *model) giveBack() {
+	if ed := m.o.Editor; len(m.queue) > 0 && ed != nil {
+		ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
+		m.queue = nil
 	}
 }
 

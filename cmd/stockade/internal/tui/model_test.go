@@ -71,6 +71,7 @@ func (d *desk) does(steps ...string) {
 			d.tell(key)
 		case step == "wait":
 			d.time = d.time.Add(guard)
+			d.tell(beat{})
 		case step == "ask":
 			d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}, {Letter: 'n', Words: "no"}},
 				func() string { return "  one row" }, func() string { return "  more" })}
@@ -79,6 +80,8 @@ func (d *desk) does(steps ...string) {
 			d.tell(tea.PasteMsg{Content: "pasted"})
 		case step == "done":
 			d.tell(happened{done{}})
+		case step == "failed":
+			d.tell(happened{done{failed: true}})
 		default:
 			for _, r := range step {
 				d.tell(tea.KeyPressMsg{Code: r, Text: string(r)})
@@ -93,21 +96,24 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		answer string // letter; empty: none
 		typed  string // is in the editor afterwards
 	}{
-		"a letter":           {[]string{"ask", "wait", "y"}, "y", ""},
-		"a digit":            {[]string{"ask", "wait", "2"}, "n", ""},
-		"Enter alone":        {[]string{"ask", "wait", "enter"}, "", ""},
-		"a key that is none": {[]string{"ask", "wait", "x"}, "", ""},
+		"a letter":                   {[]string{"ask", "wait", "y", "wait"}, "y", ""},
+		"a letter and Enter":         {[]string{"ask", "wait", "y", "enter"}, "y", ""},
+		"the first letter of a word": {[]string{"ask", "wait", "yell", "wait"}, "", "yell"},
+		"a word after a pause":       {[]string{"ask", "wait", "x", "wait", "no way", "wait"}, "", "no way"},
+		"a digit":                    {[]string{"ask", "wait", "2", "wait"}, "n", ""},
+		"Enter alone":                {[]string{"ask", "wait", "enter"}, "", ""},
+		"a key that is none":         {[]string{"ask", "wait", "x"}, "", ""},
 		"a key before the question can have been seen":      {[]string{"ask", "y"}, "", "y"},
 		"a word that was begun before":                      {[]string{"tr", "ask", "wait", "y"}, "", "try"},
 		"a word that is begun as it comes":                  {[]string{"ask", "tr", "wait", "y"}, "", "try"},
-		"what was typed is sent first":                      {[]string{"go on", "ask", "wait", "enter", "wait", "y"}, "y", ""},
+		"what was typed is sent first":                      {[]string{"go on", "ask", "wait", "enter", "wait", "y", "wait"}, "y", ""},
 		"a key at once after what was typed is sent":        {[]string{"go on", "ask", "wait", "enter", "y"}, "", "y"},
-		"what was typed is set aside, and is there again":   {[]string{"go on", "ask", "wait", "esc", "wait", "n"}, "n", "go on"},
+		"what was typed is set aside, and is there again":   {[]string{"go on", "ask", "wait", "esc", "wait", "n", "wait"}, "n", "go on"},
 		"a key at once after what was typed is set aside":   {[]string{"go on", "ask", "esc", "y"}, "", "y"},
-		"what was set aside stays so for the next question": {[]string{"go on", "ask", "wait", "esc", "wait", "n", "ask", "wait", "y"}, "y", "go on"},
-		"what somebody has gone on with does not":           {[]string{"go on", "ask", "wait", "esc", "wait", "n", "!", "ask", "wait", "y"}, "", "go on!y"},
+		"what was set aside stays so for the next question": {[]string{"go on", "ask", "wait", "esc", "wait", "n", "wait", "ask", "wait", "y", "wait"}, "y", "go on"},
+		"what somebody has gone on with does not":           {[]string{"go on", "ask", "wait", "esc", "wait", "n", "wait", "!", "ask", "wait", "y"}, "", "go on!y"},
 		"more is shown, and the question stays":             {[]string{"ask", "wait", "?"}, "", ""},
-		"an answer after more was shown":                    {[]string{"ask", "wait", "?", "wait", "y"}, "y", ""},
+		"an answer after more was shown":                    {[]string{"ask", "wait", "?", "wait", "y", "wait"}, "y", ""},
 		"what is pasted after more was shown goes on":       {[]string{"ask", "wait", "?", "wait", "paste", "y"}, "", "pastedy"},
 		"a key at once after more was shown":                {[]string{"ask", "wait", "?", "y"}, "", ""},
 		"a stop is no answer, and what was typed is there":  {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
@@ -180,6 +186,14 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	d.does("ctrl+c", "x", "ctrl+d")
 	if n := strings.Count(d.sees(), "come back"); n != 1 {
 		t.Errorf("how to come back is said %d times", n)
+	}
+}
+
+func TestWhatWaitsForSomethingThatFailsIsGivenBack(t *testing.T) {
+	d := newDesk(80, 24)
+	d.does("first", "enter", "second", "enter", "a draft", "failed")
+	if got := d.m.o.Editor.Value(); got != "second\na draft" || d.m.busy {
+		t.Errorf("%q stands in the editor", got)
 	}
 }
 
@@ -280,7 +294,7 @@ func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 	d.tell(happened{d.asked})
 	draws++
 	high := len(strings.Split(d.m.View().Content, "\n"))
-	d.does("wait", "y")
+	d.does("wait", "y", "wait")
 	took = nil
 	many := text(strings.Repeat("more\n", 40))
 	d.tell(happened{many})

@@ -37,10 +37,10 @@ type Options struct {
 	Transcript *transcript.Transcript
 	// First are the prompts that are there from the start.
 	First []string
-	// Do carries out what was typed, and reports whether the person leaves. It is
-	// called for one line at a time, in a goroutine of its own, and calls
-	// [UI.Event] for what happens.
-	Do func(ctx context.Context, typed string) (leave bool)
+	// Do carries out what was typed, and reports whether the person leaves, and whether
+	// it has failed. It is called for one line at a time, in a goroutine of its own, and
+	// calls [UI.Event] for what happens.
+	Do func(ctx context.Context, typed string) (leave, failed bool)
 	// Stop stops what Do carries out.
 	Stop func()
 	// Leaving is shown to who is about to leave: how to come back.
@@ -85,8 +85,8 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	var busy sync.WaitGroup
 	busy.Go(func() {
 		for typed := range m.typed {
-			leave := o.Do(work, typed)
-			u.send(done{leave})
+			leave, failed := o.Do(work, typed)
+			u.send(done{leave, failed})
 		}
 	})
 	go u.pump(program)
