@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -83,6 +84,9 @@ func (a *app) mentioned(word string) (string, bool) {
 	return "", false
 }
 
+// pathLike is what people mean as a path: most handles, decorators and the like are not.
+var pathLike = regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`)
+
 // attach reads the files and directories that a prompt names, by the person's calls
 // of file_read, whose events it yields, and adds what the model is to read of them to
 // texts. What is denied, or cannot be read, stays a word of the prompt.
@@ -92,6 +96,9 @@ func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter
 		seen := map[string]bool{}
 		for _, word := range mentions(prompt) {
 			path, ok := t.a.mentioned(word)
+			if named := strings.TrimRight(word, ".,;:!?)"); !ok && pathLike.MatchString(named) {
+				t.a.s.note("there is no @%s: it goes as it is typed", named)
+			}
 			if !ok || seen[filepath.Clean(path)] {
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -88,6 +89,9 @@ func (s *lister) tree(tree *Tree) error {
 				was = nil
 			}
 			kind, err := s.kindOf(tree, n, was)
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return fmt.Errorf("%s is shorter", tree.hostPath(path))
+			}
 			if err != nil {
 				return err
 			}

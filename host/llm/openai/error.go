@@ -33,6 +33,9 @@ type fault struct {
 const (
 	maxMessageRunes = 500
 	maxCodeRunes    = 64
+	// leastKey is how many bytes a key has. Less is what people write where a server
+	// wants none, and stands in any text.
+	leastKey = 4
 )
 
 // clean makes a server's text fit for an error message: one line, bounded,
@@ -46,7 +49,7 @@ func (f fault) clean(text string, maxRunes int) string {
 	}, strings.ToValidUTF8(text, " "))
 	text = strings.Join(strings.Fields(text), " ")
 	// Before the cut, which could leave half of the key.
-	if f.key != "" {
+	if len(f.key) >= leastKey {
 		text = strings.ReplaceAll(text, f.key, "[key]")
 	}
 	return llm.Cut(text, maxRunes)
@@ -54,7 +57,7 @@ func (f fault) clean(text string, maxRunes int) string {
 
 // cause keeps err as a cause unless its text holds the key.
 func (f fault) cause(err error) error {
-	if err != nil && f.key != "" && strings.Contains(err.Error(), f.key) {
+	if err != nil && len(f.key) >= leastKey && strings.Contains(err.Error(), f.key) {
 		return nil
 	}
 	return err

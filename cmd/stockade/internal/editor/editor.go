@@ -232,8 +232,11 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 		e.kill(e.at, e.wordRight(e.at, piece.isWord), before)
 	case "ctrl+u":
 		from := e.lineStart(e.at)
-		if from == e.at {
-			from = max(from-1, 0)
+		switch from {
+		case e.origin():
+			from = 0 // with the sign of a command
+		case e.at:
+			from--
 		}
 		e.kill(from, e.at, before)
 	case "ctrl+k":

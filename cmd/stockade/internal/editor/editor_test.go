@@ -133,6 +133,7 @@ func TestTheScreenShowsWhatIsTyped(t *testing.T) {
 		"few rows are enough": {types: "a<^j>b<^j>c", most: 2, want: "^ b\n  c|"},
 
 		"a command line has its own sign":         {types: "!ls", want: "! ls|"},
+		"the sign goes with all of the line":      {types: "!git<^u>ls", want: "> ls|"},
 		"the sign goes with a Backspace":          {types: "!<back>ls", want: "> ls|"},
 		"a sign that comes to the beginning":      {types: "a!s<home><del>l", want: "! l|s"},
 		"home is behind the sign, and it is sent": {types: "!s<home>l<enter>", want: "> |ask, or /help", sent: "!ls"},

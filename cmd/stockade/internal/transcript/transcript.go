@@ -76,6 +76,7 @@ type Transcript struct {
 	changed  int       // calls of this turn that have changed something
 	waiting  time.Time // since when the model is waited for; zero: it is not
 	writes   bool      // it has begun to answer, and may go on at any time
+	said     bool      // it has answered something since its last call
 	retry    *session.Restart
 }
 
@@ -120,7 +121,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 	switch e.Type {
 	case session.TypeDelta:
 		if d, ok := body[session.Delta](e); ok && d.Text != "" {
-			t.waiting, t.retry, t.writes = e.Time, nil, true
+			t.waiting, t.retry, t.writes, t.said = e.Time, nil, true, true
 			out.answer(d.Text)
 		}
 	case session.TypeRestart:
@@ -140,6 +141,12 @@ func (t *Transcript) Show(e session.Event) []Part {
 		out.rows(t.rest())
 		t.ended, _ = body[session.TurnEnded](e)
 		t.waiting, t.retry, t.writes = time.Time{}, nil, false
+		if t.ended.Reason == session.EndAnswered && !t.said && !t.o.Past {
+			if t.last == rowsShown || len(out) > 0 {
+				out.rows([]string{""})
+			}
+			out.rows(t.page().say(terminal.Yellow, "the model has answered nothing; ask again, or in other words"))
+		}
 		if rows := t.summary(); rows != nil {
 			if t.last == rowsShown || len(out) > 0 {
 				out.rows([]string{""})
@@ -147,6 +154,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 			out.rows(rows)
 		}
 	default:
+		t.said = false
 		t.call(e, &out)
 	}
 	shown := t.spaced(out)
@@ -215,7 +223,7 @@ func (t *Transcript) began(e session.Event, out *parts) {
 		if !ok {
 			return
 		}
-		t.work, t.provider, t.changed, t.waiting = s.Workspace, s.Provider, 0, e.Time
+		t.work, t.provider, t.changed, t.waiting, t.said = s.Workspace, s.Provider, 0, e.Time, false
 		if t.o.Past {
 			t.last = nothingShown
 			out.rows(p.title(terminal.Bold, "> "+s.Prompt))
