@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -204,18 +205,29 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		name = "/quit"
 	}
 	arg = strings.TrimSpace(arg)
-	fault := "unknown command %s"
+	var fault string
+	names := []string{"/help"}
 	for _, c := range chatCommands {
+		names = append(names, c.name)
 		switch {
 		case c.name != name:
 		case c.args != "" || arg == "":
 			return c.run(t, ctx, arg)
 		default:
-			fault = "%s takes no words behind it"
+			fault = " takes no words behind it"
 		}
 	}
 	word, _, _ := strings.Cut(line, " ")
-	return fmt.Errorf(fault+"; /help shows the commands, and a space before a line makes it a prompt", word)
+	switch {
+	case fault != "":
+	case name == "/new" || name == "/clear" || name == "/reset":
+		fault = " is no command: leave with /quit and start stockade again for a new session"
+	case name == "/compact" || name == "/compress":
+		fault = " is no command: what is oldest is left out by itself, see /context"
+	default:
+		fault = " is no command" + nearest.Hint(name, names)
+	}
+	return fmt.Errorf("%s%s; /help shows the commands, and a space before a line makes it a prompt", word, fault)
 }
 
 // tool lists the tools, or shows one.

@@ -239,7 +239,9 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 // choose asks a question below a text, and returns which answer was given.
 func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what string, choices ...prompt.Choice) (int, error) {
 	short := func() string { return text }
-	long := func() string { return "  `stockade help config` says more." }
+	long := func() string {
+		return "  Nothing is written before the last question, and a file that is there is\n  shown first. `stockade help config` says what each setting means."
+	}
 	letter, err := a.put(ctx, in, out, prompt.New(what, choices, short, long))
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }

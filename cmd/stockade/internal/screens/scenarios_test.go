@@ -247,7 +247,7 @@ var scenarios = []scenario{{
 		s.until(prompt)
 		looks("a command of the person")
 		s.says("/nothing")
-		s.until(`unknown command`)
+		s.until(`is no command`)
 		s.says("/quit")
 		s.until(`^\$ ?$`)
 		s.says("clear; stockade session resume last")
