@@ -16,8 +16,11 @@ import (
 // its place. Elsewhere everything is lines, from the top to the bottom.
 func (a *app) draws() bool {
 	term := a.s.env("TERM")
-	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.flags.plain && !a.Config.UI.Plain && !a.flags.quiet
+	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.plain() && !a.flags.quiet
 }
+
+// plain reports whether nothing may move, as for a screen reader.
+func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
 // draw shows a terminal that is drawn on, until the person leaves. Where nothing is
 // typed but answers, ed is nil, and do is called once.

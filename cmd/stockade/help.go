@@ -53,8 +53,12 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	help := &cobra.Command{
 		Use: "help [TOPIC | COMMAND]", Short: "Show a topic, or the help of a command",
 		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
-		// Help needs no settings, and has to work where these have a mistake.
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		// Help needs no settings but ui.plain, and has to work where these have a mistake.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.trust = trustLeave
+			_ = a.open(cmd.Context())
+			return nil
+		},
 	}
 	help.RunE = func(_ *cobra.Command, args []string) error {
 		cmd, rest, err := root.Find(args)

@@ -27,7 +27,7 @@ func (a *app) pageOutput(root *cobra.Command) {
 			continue
 		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			end := a.page(cmd)
+			end := a.page()
 			err := run(cmd, args)
 			return errors.Join(err, end())
 		}
@@ -36,11 +36,11 @@ func (a *app) pageOutput(root *cobra.Command) {
 
 // page pages what is written to standard output until the returned function is
 // called, which returns when the person has seen enough. Nothing is paged where
-// stdout is no terminal, and with --plain.
-func (a *app) page(cmd *cobra.Command) (end func() error) {
+// stdout is no terminal, and with --plain or ui.plain.
+func (a *app) page() (end func() error) {
 	less, ok := pager.Find(os.LookupEnv)
 	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
-	if plain := cmd.Flag("plain"); !ok || err != nil || rows < 1 || !a.s.outTTY || plain != nil && plain.Value.String() == "true" {
+	if !ok || err != nil || rows < 1 || !a.s.outTTY || a.plain() {
 		return func() error { return nil }
 	}
 	screen := a.stdout.w

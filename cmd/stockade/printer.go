@@ -161,7 +161,7 @@ func (t *turns) printEnd() {
 	shown := markdown.Options{Width: func() int { return t.a.s.columns() - 1 }, Color: t.a.s.color}
 	for _, part := range t.end {
 		if part.Answer != "" {
-			part.Rows = append(append([]string{""}, markdown.Render(part.Answer, shown)...), "")
+			part.Rows = markdown.Render(part.Answer, shown)
 		}
 		for _, row := range part.Rows {
 			fmt.Fprintln(t.a.s.err, row)

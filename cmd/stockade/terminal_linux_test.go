@@ -32,7 +32,8 @@ const dialogueTimeout = 2 * time.Minute
 // line to a file, "RUN COMMAND" has a shell run another program meanwhile, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal, and in the file terminal.txt. In a
-// file that begins with "=" it goes to the terminal, which has 24 rows of 80 columns.
+// file that begins with "=" it goes to the terminal, which has 24 rows of 80 columns, or
+// as many rows as stand behind the "=".
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: terminal CODE DIALOGUE PROGRAM ARGUMENT...")
@@ -52,7 +53,9 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Env = environment(ts)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if strings.HasPrefix(ts.ReadFile(args[1]), "=") {
-		ts.Check(unix.IoctlSetWinsize(int(control.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
+		size := unix.Winsize{Row: 24, Col: 80}
+		_, _ = fmt.Sscanf(ts.ReadFile(args[1]), "=%d", &size.Row)
+		ts.Check(unix.IoctlSetWinsize(int(control.Fd()), unix.TIOCSWINSZ, &size))
 		cmd.Stdout = tty
 	}
 	ts.Check(setEcho(control, strings.HasPrefix(ts.ReadFile(args[1]), "~")))

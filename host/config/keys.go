@@ -167,7 +167,7 @@ var table = []key{
 		func(c *Config) *string { return &c.Bash.Ask }),
 
 	field("ui.plain", keys.Boolean(), false, preference,
-		"When true, the chat is lines from the top to the bottom: nothing moves or is drawn anew, and answers are shown as they come. For screen readers, and for terminals that draw badly. The flag --plain does the same once.",
+		"When true, the chat is lines from the top to the bottom: nothing moves or is drawn anew, and answers are shown as they come. Nor is long output shown in less. For screen readers, and for terminals that draw badly. The flag --plain does the same once.",
 		func(c *Config) *bool { return &c.UI.Plain }),
 
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,

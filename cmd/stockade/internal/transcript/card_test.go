@@ -117,8 +117,10 @@ func TestTheEndOfAConversation(t *testing.T) {
 		"as much as there is room for":                        {long(2000), 8, []string{"  …", "2000  file_edit f1999.go", "{answer 200\n}", "10 calls"}, []string{"prompt", "1995  "}, 2000},
 		"an answer that is longer than that":                  {[]session.Event{event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: "x"}), event(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: strings.Repeat("old\n", 99) + "new"})}, 3, []string{"  …", "{old\nold\nnew\n}"}, []string{"> x"}, 0},
 		"a call that never ended":                             {long(5), 40, []string{"> prompt 1", "  5  file_edit"}, nil, 5},
-		"single calls":                                        {[]session.Event{proposed("a", "ls", "{}"), gave("a", "x")}, 40, nil, []string{"ls"}, 1},
-		"nothing":                                             {nil, 40, nil, []string{"."}, 0},
+		"a command of the person, which is apart from the turn": {append(long(10), proposed("p", "bash", `{"command":"cat x"}`), event(session.TypeCallIntended, "p", session.Intent{Exec: true}), gave("p", "x")), 40,
+			[]string{"10 calls", "\n\n 11  bash  cat x ", "exit 0"}, nil, 11},
+		"single calls": {[]session.Event{proposed("a", "ls", "{}"), gave("a", "x")}, 40, nil, []string{"ls"}, 1},
+		"nothing":      {nil, 40, nil, []string{"."}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parts, calls, err := Tail(sequence(c.events), options(80), c.most)

@@ -41,7 +41,7 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 			continue
 		case session.TypeToolCall:
 			calls++
-		case session.TypeMessage, session.TypeToolResult, session.TypeCallChanges, session.TypeTurnEnded:
+		case session.TypeMessage, session.TypeCallIntended, session.TypeDecision, session.TypeCallChanges, session.TypeToolResult, session.TypeTurnEnded:
 		default:
 			continue
 		}

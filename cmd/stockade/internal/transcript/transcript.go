@@ -158,8 +158,8 @@ func (t *Transcript) Show(e session.Event) []Part {
 		t.call(e, &out)
 	}
 	shown := t.spaced(out)
-	if e.Type == session.TypeTurnStarted {
-		t.last = nothingShown // what follows the prompt does not belong to it
+	if e.Type == session.TypeTurnStarted || e.Type == session.TypeTurnEnded {
+		t.last = nothingShown // what follows the prompt does not belong to it, nor to the turn
 	}
 	return shown
 }
