@@ -173,6 +173,35 @@ var scenarios = []scenario{{
 }, {
 	name: "resize",
 	play: func(s *screen, looks func(string)) {
+		// A paragraph higher than the small terminal, which grows on in the large one, with
+		// nothing above that could come back.
+		words := strings.Repeat("and the goats went on ", 10)
+		story := "It begins here " + strings.Repeat(words, 5) + hold
+		for i := range 4 {
+			story += fmt.Sprintf("%s to gate %d. %s", words, i, hold)
+		}
+		s.chats()
+		s.answers(text("%s", story+"Goodnight."))
+		s.says("tell")
+		s.held()
+		s.until(`^It begins here`)
+		s.resizes(size{60, 16})
+		s.unless(`^It begins here`)
+		s.resizes(s.size)
+		s.until(`^It begins here`)
+		for i := range 4 {
+			s.goesOn()
+			s.until(fmt.Sprintf(`gate\s+%d\.`, i))
+			s.held()
+		}
+		s.goesOn()
+		if !s.poll(func() bool { return strings.Contains(s.scrollback(), "Goodnight") }) {
+			s.t.Error("the answer does not end")
+		}
+		if n := strings.Count(s.scrollback(), "It begins here"); n > 3 {
+			s.t.Errorf("an answer that grows after a resize is begun %d times\n%s", n, s.scrollback())
+		}
+
 		other := sizes[0]
 		if s.size == other {
 			other = size{100, 30}
@@ -181,7 +210,6 @@ var scenarios = []scenario{{
 		at := strings.Index(many, "- 000060")
 		s.answers(text("%s", many[:at]+hold+many[at:]),
 			calls("", call("file_read", `{"path":"notes.md"}`)), calls("", edit("order new rope", "order a new rope")), text("That was all."))
-		s.chats()
 		s.says("count")
 		s.held()
 		s.until(`000058`)

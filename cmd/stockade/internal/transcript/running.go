@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
@@ -20,10 +21,15 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 	}
 	p := t.page()
 	if len(t.open) == 0 {
-		if text := t.waits(now); text != "" {
-			return []string{p.style(terminal.Dim, fitted("  "+frame+" "+text+"   "+stopWords, p.width()-1))}
+		what, next := t.waits(now)
+		if what == "" {
+			return nil
 		}
-		return nil
+		next += "   " + stopWords
+		before := "  " + frame + " "
+		// What others say of it may be long, and is what is cut.
+		row := fitted(what, p.width()-1-terminal.Width(before+next)) + next
+		return []string{p.style(terminal.Dim, fitted(before+strings.TrimLeft(row, "; "), p.width()-1))}
 	}
 	calls, room := t.open, most-len(t.open) // for what they have written
 	if room < 0 {
@@ -45,18 +51,18 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 	return out
 }
 
-// waits says for what the turn waits.
-func (t *Transcript) waits(now time.Time) string {
+// waits says for what the turn waits, and what comes next.
+func (t *Transcript) waits(now time.Time) (what, next string) {
 	waited := now.Sub(t.waiting)
 	switch {
 	case t.waiting.IsZero(), t.writes && waited < 2*time.Second:
-		return ""
+		return "", ""
 	case t.retry != nil:
 		if left := time.Duration(t.retry.WaitMS)*time.Millisecond - waited; left > 0 {
 			return t.retryWords(left)
 		}
 	}
-	return fmt.Sprintf("waiting for the model, %d s", max(waited, 0)/time.Second)
+	return fmt.Sprintf("waiting for the model, %d s", max(waited, 0)/time.Second), ""
 }
 
 // state is what stands at the right of a call that is not shown yet.

@@ -130,7 +130,8 @@ func (t *Transcript) Show(e session.Event) []Part {
 			t.waiting, t.retry, t.writes = e.Time, &d, false
 			out = append(out, Part{Restart: true})
 			if !t.o.Live || begun { // what stands there is no answer
-				out.rows(t.page().say(terminal.Yellow, t.retryWords(time.Duration(d.WaitMS)*time.Millisecond)))
+				why, next := t.retryWords(time.Duration(d.WaitMS) * time.Millisecond)
+				out.rows(t.page().say(terminal.Yellow, why+next))
 			}
 		}
 	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
@@ -347,19 +348,19 @@ func (t *Transcript) summary() (out []string) {
 var busy = regexp.MustCompile(` answered (429|503|529): `)
 
 // retryWords say why a request is sent again, and when.
-func (t *Transcript) retryWords(wait time.Duration) string {
-	why := "the provider failed: " + terminal.Line(words.Clip(t.retry.Error, maxLine))
+func (t *Transcript) retryWords(wait time.Duration) (why, next string) {
+	why = "the provider failed: " + terminal.Line(words.Clip(t.retry.Error, maxLine))
 	if m := busy.FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
 		why = "the provider is busy (" + m[1] + ")"
 	}
-	next := "trying again"
+	next = "; trying again"
 	if wait >= time.Second {
-		next = fmt.Sprintf("next try in %d s", (wait+time.Second/2)/time.Second)
+		next = fmt.Sprintf("; next try in %d s", (wait+time.Second/2)/time.Second)
 	}
 	if t.retry.Attempts > 0 {
 		next += fmt.Sprintf(", %d of %d", t.retry.Attempt, t.retry.Attempts)
 	}
-	return why + "; " + next
+	return why, next
 }
 
 // body is the body of an event, if it is one of that type.

@@ -356,13 +356,15 @@ func TestWhatRunsIsLive(t *testing.T) {
 		event(session.TypeProgress, "a", tool.Progress{Output: "1\n2\n3\n4\n"}),
 	}
 	restart := at(4000, event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}))
+	long := at(4000, event(session.TypeRestart, "", session.Restart{Error: "openai answered 502: a web page instead of an answer of the model", WaitMS: 38_000, Attempt: 2, Attempts: 4}))
 	for name, c := range map[string]struct {
 		events []session.Event
 		most   int
 		want   string
 	}{
-		"the model": {[]session.Event{started}, 5, "  * waiting for the model, 14 s   Ctrl-C stops it"},
-		"a retry":   {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4   Ctrl-C stops it"},
+		"a retry after a long error": {[]session.Event{started, long}, 5, "  * the provider failed: openai a…; next try in 28 s, 2 of 4   Ctrl-C stops it"},
+		"the model":                  {[]session.Event{started}, 5, "  * waiting for the model, 14 s   Ctrl-C stops it"},
+		"a retry":                    {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4   Ctrl-C stops it"},
 		"a command, with what it wrote last": {bash, 3, `
   1  bash  go test ./...                              * 14 s   Ctrl-C stops it
      │ 3

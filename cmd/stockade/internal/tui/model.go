@@ -224,17 +224,18 @@ func (m *model) flush() tea.Cmd {
 		}
 		return nil
 	}
-	n := min(len(m.out), max(m.height-m.region.peak-1, 1))
-	m.flushing, m.under = true, n
-	var b strings.Builder
-	for i, row := range m.out[:n] {
-		if i > 0 {
-			b.WriteByte('\n')
+	room := max(m.height-m.region.peak-1, 1)
+	var rows []string
+	for len(rows) < room && len(m.out) > 0 {
+		broken := strings.Split(fitted(m.out[0], m.room()), "\n")
+		n := min(len(broken), room-len(rows))
+		rows, m.out = append(rows, broken[:n]...), m.out[1:]
+		if n < len(broken) {
+			m.out = append(broken[n:], m.out...)
 		}
-		b.WriteString(fitted(row, m.room()))
 	}
-	m.out = m.out[n:]
-	return tea.Sequence(m.scroll(b.String()), func() tea.Msg { return flushed{} })
+	m.flushing, m.under = true, len(rows)
+	return tea.Sequence(m.scroll(strings.Join(rows, "\n")), func() tea.Msg { return flushed{} })
 }
 
 // next begins what was typed first.

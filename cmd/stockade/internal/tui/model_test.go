@@ -296,7 +296,7 @@ func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 	high := len(strings.Split(d.m.View().Content, "\n"))
 	d.does("wait", "y", "wait")
 	took = nil
-	many := text(strings.Repeat("more\n", 40))
+	many := text(strings.Repeat(strings.Repeat("more", 30)+"\n", 40)) // each is broken
 	d.tell(happened{many})
 	if most := slices.Max(took); high < 15 || high+most > 24 {
 		t.Errorf("%d rows are shown at once above %d that stand there", most, high)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // region knows how high what moves may be on the screen. The renderer draws what it is
@@ -52,9 +53,19 @@ type drawing struct {
 }
 
 func (d *drawing) Write(p []byte) (int, error) {
-	n, err := d.File.Write(p)
+	if _, err := d.File.Write(erased(p)); err != nil {
+		return 0, err
+	}
 	if !bytes.Contains(p, []byte(aboveMark)) {
 		d.times.Add(1)
 	}
-	return n, err
+	return len(p), nil
+}
+
+// erased is what the renderer writes, with all that is below erased from the second
+// column on, after the row itself: the renderer erases from the first one, and where that
+// is in the first row of the screen, as it can be after a resize, tmux takes it for a
+// screen that is cleared, and keeps all that stands there in its history, each time.
+func erased(p []byte) []byte {
+	return bytes.ReplaceAll(p, []byte(ansi.EraseScreenBelow), []byte(ansi.EraseLineRight+ansi.CUF1+ansi.EraseScreenBelow+ansi.CUB1))
 }

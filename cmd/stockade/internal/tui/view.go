@@ -112,7 +112,11 @@ func (m *model) running() []string {
 	}
 	frame := frames[m.beats%len(frames)]
 	rows := m.o.Transcript.Running(m.now(), frame, min(mostRunning, m.height-4))
-	if rows == nil && m.answer == nil && m.now().Sub(m.since) > time.Second {
+	switch {
+	case rows != nil:
+	case m.answer != nil && m.height > 4: // in the row in which it says that it waits, when the answer pauses
+		rows = []string{m.dim("  " + frame + " Ctrl-C stops it")}
+	case m.answer == nil && m.now().Sub(m.since) > time.Second:
 		rows = []string{fmt.Sprintf("  %s %d s   Ctrl-C stops it", frame, int(m.now().Sub(m.since).Seconds()))}
 	}
 	if rows != nil {
