@@ -109,9 +109,8 @@ var gap = regexp.MustCompile(`^ *\S.*?\S {2,}`)
 // hung is a text of help in which no line is wider than the columns but one that is a
 // command: others go on below where what they say of a name begins.
 func hung(text string, columns int) string {
-	lines := strings.SplitAfter(text, "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		line = strings.TrimRight(line, "\n")
 		if terminal.Width(line) < columns || strings.HasPrefix(line, "  stockade ") {
 			continue
 		}
@@ -120,9 +119,9 @@ func hung(text string, columns int) string {
 			from = len(line) - len(strings.TrimLeft(line, " "))
 		}
 		rows := terminal.Wrap(line[from:], columns-1-from)
-		lines[i] = line[:from] + strings.Join(rows, "\n"+strings.Repeat(" ", from)) + "\n"
+		lines[i] = line[:from] + strings.Join(rows, "\n"+strings.Repeat(" ", from))
 	}
-	return strings.Join(lines, "")
+	return strings.Join(lines, "\n")
 }
 
 // noTopic says that neither a topic nor a command has the name.

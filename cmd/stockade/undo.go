@@ -59,7 +59,7 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 		what, next = "made again: the changes of", "/undo takes them back, /redo goes one turn further"
 	}
 	if len(out.Files) == 0 {
-		fmt.Fprintf(w, "nothing to do: the files of turn %d are like that already; %s\n", out.Turn, next)
+		fmt.Fprintln(w, hung(fmt.Sprintf("nothing to do: the files of turn %d are like that already; %s", out.Turn, next), t.a.s.width()))
 		return nil
 	}
 	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, words.Plural(len(changes.Files)+changes.More, "file"))
@@ -81,7 +81,7 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	for _, dir := range out.Stays {
 		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(transcript.Relative(dir, t.a.Work)))
 	}
-	fmt.Fprintln(w, next)
+	fmt.Fprintln(w, hung(next, t.a.s.width()))
 	return nil
 }
 
