@@ -117,12 +117,13 @@ func runChat(ctx context.Context, a *app, id string) error {
 		switch {
 		case errors.Is(err, errInterrupted) && !a.s.inTTY:
 			return &exitErr{code: exitInterrupted, message: "interrupted"}
-		case errors.Is(err, errInterrupted) && warned && ctx.Err() == nil:
-			fmt.Fprintln(a.s.err)
-			return nil
 		case errors.Is(err, errInterrupted) && ctx.Err() == nil:
+			fmt.Fprintln(a.s.err)
+			if warned {
+				return nil
+			}
 			warned = true
-			fmt.Fprintln(a.s.err, "\nCtrl-C again leaves. "+t.leaving())
+			fmt.Fprintln(a.s.err, "Ctrl-C again leaves. "+t.leaving())
 			continue
 		case errors.Is(err, io.EOF):
 			if a.s.inTTY && !a.flags.quiet {

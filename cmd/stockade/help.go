@@ -106,7 +106,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 // gap is what parts a name in a list from what is said of it.
 var gap = regexp.MustCompile(`^ *\S.*?\S {2,}`)
 
-// hung is a text of help in which no line is wider than the columns but one that is a
+// hung is a text of ours in which no line is wider than the columns but one that is a
 // command: others go on below where what they say of a name begins.
 func hung(text string, columns int) string {
 	lines := strings.Split(text, "\n")

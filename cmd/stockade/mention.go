@@ -22,6 +22,7 @@ import (
 const (
 	maxMentions      = 32        // files of one prompt that are read
 	maxMentionWords  = 1000      // of one prompt that are looked at: a pasted text can have many
+	maxMissing       = 3         // words that name no file of which that is said
 	maxMentionBytes  = 4096      // of a path
 	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read gives 50 KB of each
 )
@@ -93,10 +94,11 @@ var pathLike = regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`)
 func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
-		seen := map[string]bool{}
+		seen, missing := map[string]bool{}, 0
 		for _, word := range mentions(prompt) {
 			path, ok := t.a.mentioned(word)
-			if named := strings.TrimRight(word, ".,;:!?)"); !ok && pathLike.MatchString(named) {
+			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike.MatchString(named) {
+				missing++
 				t.a.s.note("there is no @%s: it goes as it is typed", named)
 			}
 			if !ok || seen[filepath.Clean(path)] {

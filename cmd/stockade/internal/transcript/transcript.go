@@ -142,18 +142,16 @@ func (t *Transcript) Show(e session.Event) []Part {
 		out.rows(t.rest())
 		t.ended, _ = body[session.TurnEnded](e)
 		t.waiting, t.retry, t.writes = time.Time{}, nil, false
-		if t.ended.Reason == session.EndAnswered && !t.said && !t.o.Past {
-			if t.last == rowsShown || len(out) > 0 {
-				out.rows([]string{""})
-			}
-			out.rows(t.page().say(terminal.Yellow, "the model has answered nothing; ask again, or in other words"))
-		}
-		if rows := t.summary(); rows != nil {
-			if t.last == rowsShown || len(out) > 0 {
+		apart := func(rows []string) {
+			if rows != nil && (t.last == rowsShown || len(out) > 0) {
 				out.rows([]string{""})
 			}
 			out.rows(rows)
 		}
+		if t.ended.Reason == session.EndAnswered && !t.said && !t.o.Past {
+			apart(t.page().say(terminal.Yellow, "the model has answered nothing; ask again, or in other words"))
+		}
+		apart(t.summary())
 	default:
 		t.said = false
 		t.call(e, &out)

@@ -111,12 +111,13 @@ func (m *model) press(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	return true, nil
 }
 
-// settle takes a key that was held for what it says.
+// settle takes a key that was held for what it says, unless something was pasted since.
 func (m *model) settle() {
 	if q := m.asked; q != nil && q.held != nil && m.now().Sub(q.since) >= word {
 		key := q.held.String()
-		q.held = nil
-		m.choose(key)
+		if q.held = nil; !m.drafting() {
+			m.choose(key)
+		}
 	}
 }
 

@@ -99,6 +99,7 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		"a letter":                   {[]string{"ask", "wait", "y", "wait"}, "y", ""},
 		"a letter and Enter":         {[]string{"ask", "wait", "y", "enter"}, "y", ""},
 		"the first letter of a word": {[]string{"ask", "wait", "yell", "wait"}, "", "yell"},
+		"a letter and a paste":       {[]string{"ask", "wait", "y", "paste", "wait"}, "", "pasted"},
 		"a word after a pause":       {[]string{"ask", "wait", "x", "wait", "no way", "wait"}, "", "no way"},
 		"a digit":                    {[]string{"ask", "wait", "2", "wait"}, "n", ""},
 		"Enter alone":                {[]string{"ask", "wait", "enter"}, "", ""},
