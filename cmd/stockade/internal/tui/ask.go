@@ -82,8 +82,9 @@ func (m *model) drafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty(
 // editor. What was begun there goes on there, until it is sent or set aside.
 func (m *model) press(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	q, key := m.asked, msg.String()
-	if first := q.held; first != nil {
-		q.held = nil
+	first := q.held
+	q.held = nil
+	if first != nil && !m.drafting() { // else something was pasted since
 		switch {
 		case key == "enter": // a habit
 			m.choose(first.String())

@@ -96,14 +96,15 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		answer string // letter; empty: none
 		typed  string // is in the editor afterwards
 	}{
-		"a letter":                   {[]string{"ask", "wait", "y", "wait"}, "y", ""},
-		"a letter and Enter":         {[]string{"ask", "wait", "y", "enter"}, "y", ""},
-		"the first letter of a word": {[]string{"ask", "wait", "yell", "wait"}, "", "yell"},
-		"a letter and a paste":       {[]string{"ask", "wait", "y", "paste", "wait"}, "", "pasted"},
-		"a word after a pause":       {[]string{"ask", "wait", "x", "wait", "no way", "wait"}, "", "no way"},
-		"a digit":                    {[]string{"ask", "wait", "2", "wait"}, "n", ""},
-		"Enter alone":                {[]string{"ask", "wait", "enter"}, "", ""},
-		"a key that is none":         {[]string{"ask", "wait", "x"}, "", ""},
+		"a letter":                    {[]string{"ask", "wait", "y", "wait"}, "y", ""},
+		"a letter and Enter":          {[]string{"ask", "wait", "y", "enter"}, "y", ""},
+		"the first letter of a word":  {[]string{"ask", "wait", "yell", "wait"}, "", "yell"},
+		"a letter and a paste":        {[]string{"ask", "wait", "y", "paste", "wait"}, "", "pasted"},
+		"a letter, a paste and Enter": {[]string{"ask", "wait", "y", "paste", "enter"}, "", ""},
+		"a word after a pause":        {[]string{"ask", "wait", "x", "wait", "no way", "wait"}, "", "no way"},
+		"a digit":                     {[]string{"ask", "wait", "2", "wait"}, "n", ""},
+		"Enter alone":                 {[]string{"ask", "wait", "enter"}, "", ""},
+		"a key that is none":          {[]string{"ask", "wait", "x"}, "", ""},
 		"a key before the question can have been seen":      {[]string{"ask", "y"}, "", "y"},
 		"a word that was begun before":                      {[]string{"tr", "ask", "wait", "y"}, "", "try"},
 		"a word that is begun as it comes":                  {[]string{"ask", "tr", "wait", "y"}, "", "try"},
