@@ -451,6 +451,44 @@ func TestHostsAndSecretsInTheManifest(t *testing.T) {
 	}
 }
 
+func TestDocumentation(t *testing.T) {
+	fn := func(context.Context, struct {
+		Path string `json:"path"`
+	}) (string, error) {
+		return "", nil
+	}
+	e, err := newEntry("x", "X.", fn, Errors("NOT_UNIQUE: twice", "NOT_FOUND: nowhere"), Limits("8 MiB"), Errors("IO_ERROR: disk"), Example(`{"path":"<a>"}`, "reads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := encode(e.Doc)
+	want := `{"errors":["NOT_UNIQUE: twice","NOT_FOUND: nowhere","IO_ERROR: disk"],"limits":["8 MiB"],"examples":[{"args":{"path":"<a>"},"text":"reads"}]}`
+	if string(got) != want || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for name, tt := range map[string]struct {
+		opt  Option
+		says string
+	}{
+		"an error without a code":           {Errors("it does not work"), "is not CODE: TEXT"},
+		"an error without a text":           {Errors("NOT_UNIQUE: "), "is not CODE: TEXT"},
+		"a limit without words":             {Limits(""), "has not 1 to 400 bytes"},
+		"a novel":                           {Limits(strings.Repeat("x", 401)), "has not 1 to 400 bytes"},
+		"too many":                          {Limits(make([]string, 17)...), "a tool may have 32, 16 and 8"},
+		"an example with another argument":  {Example(`{"pat":"x"}`, "x"), `unknown field "pat"`},
+		"an example that is no object":      {Example(`null`, "x"), "are not the arguments"},
+		"an example without any arguments":  {Example(``, "x"), "are not the arguments"},
+		"an example of two calls":           {Example(`{"path":"x"}{}`, "x"), "more than one"},
+		"an example that nobody would read": {Example(`{"path":"`+strings.Repeat("x", 2<<10)+`"}`, "x"), "at most 2048"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := newEntry("x", "X.", fn, tt.opt); err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+		})
+	}
+}
+
 func TestLower(t *testing.T) {
 	for size := range 65 {
 		text := strings.Repeat("x", size)
