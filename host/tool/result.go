@@ -114,6 +114,9 @@ type Result struct {
 	LimitMessage string
 }
 
+// Ran reports whether the code of a tool has run.
+func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
+
 // Failed makes the result of a failure.
 func Failed(code Code, typ ErrorType, format string, args ...any) Result {
 	return Result{Err: &Error{Message: fmt.Sprintf(format, args...), Code: code, Type: typ}}
