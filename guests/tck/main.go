@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/sdk/go/config"
 	"github.com/stockade-dev/stockade/sdk/go/exec"
 	"github.com/stockade-dev/stockade/sdk/go/http"
 	"github.com/stockade-dev/stockade/sdk/go/kv"
@@ -33,6 +34,8 @@ func init() {
 	tool.Register("host", "Calls every host function once and returns what came back.", host,
 		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""))
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
+	tool.Config("color", "red")
+	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", configured)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }
 
@@ -232,6 +235,21 @@ func alloc(ctx context.Context, in allocArgs) (allocResult, error) {
 }
 
 type noArgs struct{}
+
+// before is what was configured while the module initialised.
+var before, _ = config.Get("color")
+
+type configResult struct {
+	Color  string `json:"color"`
+	Other  bool   `json:"other"` // whether a name that is not declared has a value
+	Before string `json:"before"`
+}
+
+func configured(context.Context, noArgs) (configResult, error) {
+	color, _ := config.Get("color")
+	_, other := config.Get("other")
+	return configResult{color, other, before}, nil
+}
 
 type contextResult struct {
 	ID          string `json:"id"`
