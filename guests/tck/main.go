@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/sdk/go/config"
 	"github.com/stockade-dev/stockade/sdk/go/exec"
 	"github.com/stockade-dev/stockade/sdk/go/http"
 	"github.com/stockade-dev/stockade/sdk/go/kv"
@@ -36,6 +37,8 @@ func init() {
 		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""), tool.KeepsData())
 	tool.Register("keep", "Sets and deletes keys of the store, and returns what it then holds.", keep, tool.KeepsData())
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
+	tool.Config("color", "red")
+	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", configured)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }
 
@@ -279,6 +282,21 @@ func alloc(ctx context.Context, in allocArgs) (allocResult, error) {
 }
 
 type noArgs struct{}
+
+// before is what was configured while the module initialised.
+var before, _ = config.Get("color")
+
+type configResult struct {
+	Color  string `json:"color"`
+	Other  bool   `json:"other"` // whether a name that is not declared has a value
+	Before string `json:"before"`
+}
+
+func configured(context.Context, noArgs) (configResult, error) {
+	color, _ := config.Get("color")
+	_, other := config.Get("other")
+	return configResult{color, other, before}, nil
+}
 
 type contextResult struct {
 	ID          string `json:"id"`

@@ -54,6 +54,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
+	cache := t.TempDir() // to compile the module once
 	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestGoGuest(t *testing.T) {
 		const secret = "hunter2-hunter2"
 		known := new(redact.Redactor)
 		known.Add(secret)
-		box := newBox(t, sandbox.Options{CacheDir: t.TempDir(), Redact: known})
+		box := newBox(t, sandbox.Options{CacheDir: cache, Redact: known})
 		stores := kept.New(policy.Limits{StoreBytes: 100_000, SessionStoreBytes: 1 << 20}, time.Now)
 		type keeps struct {
 			Keys           []string
@@ -252,8 +253,39 @@ func TestGoGuest(t *testing.T) {
 		}
 	})
 
+	t.Run("config", func(t *testing.T) {
+		declared := map[string]string{"color": "red"}
+		for what, c := range map[string]struct {
+			origin tool.Origin
+			config map[string]string
+			set    map[string]map[string]string
+			color  string
+		}{
+			"what it declares":                            {tool.OriginBuiltin, declared, nil, "red"},
+			"what is set":                                 {tool.OriginBuiltin, declared, map[string]map[string]string{"tck": {"color": "blue"}}, "blue"},
+			"empty, if that is set":                       {tool.OriginBuiltin, declared, map[string]map[string]string{"tck": {"color": ""}}, ""},
+			"nothing of another module":                   {tool.OriginBuiltin, declared, map[string]map[string]string{"other": {"color": "blue"}}, "red"},
+			"nothing that it does not declare":            {tool.OriginBuiltin, declared, map[string]map[string]string{"tck": {"other": "x"}}, "red"},
+			"nothing that is set, if it is not built in":  {tool.OriginAdded, declared, map[string]map[string]string{"tck": {"color": "blue"}}, "red"},
+			"nothing, if it declares nothing":             {tool.OriginBuiltin, nil, map[string]map[string]string{"tck": {"color": "blue"}}, ""},
+			"what it declares, after another was told it": {tool.OriginAdded, declared, nil, "red"},
+		} {
+			mod := *mod
+			mod.Name, mod.Origin, mod.Config = "tck", c.origin, c.config
+			box := newBox(t, sandbox.Options{Config: c.set, CacheDir: cache})
+			for range 2 { // the second call has a snapshot
+				r := granted(t, &mod, ask{tool: "config", args: "{}"}).mustRun(t, box)
+				if want := fmt.Sprintf(`{"color":%q,"other":false,"before":""}`, c.color); r.Err != nil || string(r.Output) != want {
+					t.Errorf("%s: it got %s %s, want %s", what, r.Output, r.Summary(), want)
+				}
+			}
+		}
+		if declared["color"] != "red" {
+			t.Errorf("what is declared has become %v", declared)
+		}
+	})
+
 	t.Run("secrets", func(t *testing.T) {
-		cache := t.TempDir() // to compile the module once
 		wants := tool.Capabilities{Files: tool.FilesRead, Secrets: []tool.Secret{{Name: "TOKEN"}}}
 		for what, c := range map[string]struct {
 			caps    tool.Capabilities
@@ -305,7 +337,7 @@ func TestGoGuest(t *testing.T) {
 
 	t.Run("its manifest", func(t *testing.T) {
 		m, err := box.Describe(t.Context(), mod)
-		if err != nil || m.Name != "tck" || len(m.Tools) != 8 {
+		if err != nil || m.Name != "tck" || len(m.Tools) != 9 {
 			t.Errorf("Describe says %+v, %v", m, err)
 		}
 	})

@@ -29,6 +29,14 @@ var std = new(registry)
 // the name is bad or when it is called twice.
 func Module(name, version string) { std.setModule(name, version) }
 
+// Config declares a name that the module asks package config for, and the value that
+// it has where a person has set none. A name is 1 to 64 letters, digits, '_' or '-'; a
+// value has at most 8 KiB, and a module at most 64 names. It is called from an init
+// function, and panics when the name is bad or declared already.
+//
+// The host sets values of built-in modules only.
+func Config(name, value string) { std.setConfig(name, value) }
+
 // Register offers fn as a tool. It is called from an init function.
 //
 // The name is 1 to 64 letters, digits, '_' or '-', unique in the module. The
@@ -168,6 +176,7 @@ func Example(args, text string) Option {
 // one after another, and fixed from then on.
 type registry struct {
 	name, version string
+	config        map[string]string
 	entries       []*entry
 	warmers       []func()
 }
@@ -386,6 +395,19 @@ func (r *registry) setModule(name, version string) {
 	r.name, r.version = name, version
 }
 
+func (r *registry) setConfig(name, value string) {
+	if !validName(name) {
+		panic(fmt.Sprintf("tool.Config(%q): the name is not 1 to 64 letters, digits, '_' or '-'", name))
+	}
+	if _, ok := r.config[name]; ok {
+		panic(fmt.Sprintf("tool.Config(%q): it is declared already", name))
+	}
+	if r.config == nil {
+		r.config = map[string]string{}
+	}
+	r.config[name] = value
+}
+
 func (r *registry) add(e *entry) error {
 	if r.find(e.Name) != nil {
 		return errors.New("a tool of this name is already registered")
@@ -410,11 +432,12 @@ func (r *registry) manifest() []byte {
 		panic("tool.Module was never called: the module has no name")
 	}
 	text, err := encode(struct {
-		ABI     string   `json:"abi"`
-		Name    string   `json:"name"`
-		Version string   `json:"version,omitempty"`
-		Tools   []*entry `json:"tools"`
-	}{abiName, r.name, r.version, r.entries})
+		ABI     string            `json:"abi"`
+		Name    string            `json:"name"`
+		Version string            `json:"version,omitempty"`
+		Config  map[string]string `json:"config,omitempty"`
+		Tools   []*entry          `json:"tools"`
+	}{abiName, r.name, r.version, r.config, r.entries})
 	if err != nil {
 		panic(err) // strings and checked JSON only
 	}

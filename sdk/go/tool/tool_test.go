@@ -240,6 +240,10 @@ func TestManifest(t *testing.T) {
 	if a, b := string(r.manifest()), string(registryWith(t).manifest()); a != b {
 		t.Error("two equal modules have different manifests")
 	}
+	r.setConfig("color", "red")
+	if text := string(r.manifest()); !strings.Contains(text, `"config":{"color":"red"},"tools":[`) {
+		t.Errorf("what is declared is not in the manifest: %.200s", text)
+	}
 	if err := r.add(r.entries[0]); err == nil {
 		t.Error("a second tool of the same name was accepted")
 	}
@@ -253,6 +257,8 @@ func TestPanicsAtInit(t *testing.T) {
 		"module twice":  {func() { r := &registry{name: "a"}; r.setModule("b", "") }, `already named "a"`},
 		"bad module":    {func() { new(registry).setModule("a b", "") }, "name is not"},
 		"no module":     {func() { new(registry).manifest() }, "never called"},
+		"config twice":  {func() { r := new(registry); r.setConfig("a", "1"); r.setConfig("a", "2") }, "declared already"},
+		"bad config":    {func() { new(registry).setConfig("a b", "") }, "name is not"},
 		"bad tool name": {func() { Register("a b", "X.", func(context.Context, nested) (string, error) { return "", nil }) }, `tool.Register("a b")`},
 	}
 	for name, tt := range tests {
