@@ -74,6 +74,9 @@ type Capabilities struct {
 	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
 	// most 32. None, with a network: those that the person names.
 	Hosts []string `json:"hosts,omitempty"`
+	// Store: it wants to keep things beyond a call, for later calls of the tools of its
+	// module in the same session.
+	Store bool `json:"store,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
 }

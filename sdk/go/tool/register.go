@@ -129,6 +129,10 @@ func UsesSecret(name, header string, hosts ...string) Option {
 	}
 }
 
+// KeepsData asks for a store: what package kv sets in a call that succeeds, later
+// calls of the module's tools find, in the same session.
+func KeepsData() Option { return func(e *entry) { e.Capabilities.Store = true } }
+
 // ReportsContent says that the result tells, in its field "sha256", the
 // SHA-256 in hex of the file that the argument pathArg names, as it is after
 // the call. The host notes it as seen by the conversation.
@@ -185,6 +189,7 @@ type capabilities struct {
 	Network     string `json:"network,omitempty"`
 
 	Hosts   []string `json:"hosts,omitempty"`
+	Store   bool     `json:"store,omitempty"`
 	Secrets []secret `json:"secrets,omitempty"`
 }
 
