@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -138,7 +137,7 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	p.d.openOf(entry)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	p.usage = result.Usage
-	if missing := entry.MissingHint(); missing != nil && result.Err != nil && slices.Contains([]tool.Code{tool.CodeFailed, tool.CodeTrap, tool.CodeDenied}, result.Err.Code) {
+	if missing := entry.MissingHint(); missing != nil && result.Err != nil && mayMiss(result.Err.Code) {
 		failed := *result.Err
 		if failed.Hint != nil {
 			missing = tool.Advise("; ").And(missing)
@@ -150,6 +149,12 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		p.d.ahead.add(p.call, result.Usage.Duration)
 	}
 	return result, staged, err
+}
+
+// mayMiss reports whether a tool may have failed with this code for what it was not
+// given: not with what the host says about the call, but for a refusal and a crash.
+func mayMiss(code tool.Code) bool {
+	return !code.OfHost() || code == tool.CodeTrap || code == tool.CodeDenied
 }
 
 // refusal ends a call on its way with a result, which its caller reads like any

@@ -106,12 +106,12 @@ func TestGoGuest(t *testing.T) {
 			code tool.Code
 			typ  tool.ErrorType
 		}{
-			"invalid-input": {tool.CodeFailed, tool.ValidationFailed},
-			"not-found":     {tool.CodeFailed, tool.NotFound},
+			"invalid-input": {tool.CodeInvalidArgs, tool.ValidationFailed},
+			"not-found":     {tool.CodeNotFound, tool.NotFound},
 			"denied":        {tool.CodeDenied, tool.PermissionDenied},
-			"io":            {tool.CodeFailed, tool.IOError},
-			"parse":         {tool.CodeFailed, tool.ParseError},
-			"unavailable":   {tool.CodeFailed, tool.IOError},
+			"io":            {tool.CodeIO, tool.IOError},
+			"parse":         {tool.CodeParse, tool.ParseError},
+			"unavailable":   {tool.CodeUnavailable, tool.IOError},
 			"cancelled":     {tool.CodeCancelled, tool.InternalError},
 			"failed":        {tool.CodeFailed, tool.InternalError},
 			"plain":         {tool.CodeFailed, tool.InternalError},

@@ -81,6 +81,8 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"`
+	// Doc documents the tool for people. No model reads it, and nothing is decided by it.
+	Doc *Doc `json:"doc,omitempty"`
 	// Run says how the tool is run if its module knows no tools: it is a command, or a
 	// plugin that was made for something else. Nil: the module knows its tools.
 	Run *Run `json:"run,omitempty"`
@@ -198,6 +200,11 @@ func (s *Spec) check(p *patterns) error {
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	if s.Doc != nil {
+		if err := s.Doc.check(); err != nil {
+			return fmt.Errorf("%s: doc: %w", s.Name, err)
+		}
 	}
 	if s.Run != nil {
 		if err := s.Run.check(schema); err != nil {

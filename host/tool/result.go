@@ -21,7 +21,8 @@ const (
 	InternalError    ErrorType = "internal_error"
 )
 
-// Code names one failure exactly. Codes are part of the documented contract.
+// Code names one failure exactly. Codes are part of the documented contract. A tool can
+// have codes of its own, see [CutCode].
 type Code string
 
 // The codes.
@@ -44,6 +45,12 @@ const (
 	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
 	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
 	CodeHost         Code = "HOST_FAULT"     // our own fault
+
+	// A tool says so that has no code of its own for it.
+	CodeNotFound    Code = "NOT_FOUND"
+	CodeIO          Code = "IO_ERROR"
+	CodeParse       Code = "PARSE_ERROR"
+	CodeUnavailable Code = "UNAVAILABLE"
 )
 
 // Error is a failure that the model can read. The zero Type is InternalError.
