@@ -30,6 +30,7 @@ const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
+	CodeMoved        Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
 	CodeChanged      Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
 	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written

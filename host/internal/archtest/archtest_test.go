@@ -26,7 +26,7 @@ const module = "github.com/stockade-dev/stockade/"
 // fails the test: add it, and think.
 var table = map[string][]string{
 	"host":                  {},
-	"host/tool":             {"sdk/go/nearest", "sdk/go/lines", "sdk/go/picture"},
+	"host/tool":             {"sdk/go/nearest", "sdk/go/lines", "sdk/go/patch", "sdk/go/picture"},
 	"host/shellword":        {},
 	"host/llm":              {"host/tool"},
 	"host/llm/openai":       {"host/llm", "host/tool"},

@@ -415,7 +415,7 @@ func TestCoded(t *testing.T) {
 			if strings.HasPrefix(tt.err.Error(), "N") && tt.code != "" || CodeOf(tt.err) != tt.code {
 				t.Errorf("the code is %q, and the text %q", CodeOf(tt.err), tt.err)
 			}
-			if kind, got := lift(lower(nil, AsError(tt.err))); got != tt.wire || kind != AsError(tt.err).Code.String() {
+			if kind, got := lift(lower(nil, nil, AsError(tt.err))); got != tt.wire || kind != AsError(tt.err).Code.String() {
 				t.Errorf("the host gets %s %q, want %q", kind, got, tt.wire)
 			}
 		})
