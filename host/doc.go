@@ -92,6 +92,7 @@
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
 //	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
+//	kept                    what tools keep beyond a call, in one session, as its log says it
 //	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
@@ -206,7 +207,6 @@
 // that it refuses whom nothing was granted. If a tool has to ask for it, that is one
 // more field of tool.Capabilities: policy/risk.go says how much is at stake,
 // policy/binding.go that an answer ends when it changes, and the Grant carries it.
-// kv waits for this: everything of it is there but the store.
 //
 // A kind of module: wasm.Classify tells it by imports and exports; a package below
 // sandbox/dialect says which of these it may have, how it is initialised, how it is

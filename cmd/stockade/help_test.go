@@ -241,6 +241,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		session.TypeDecision:       session.Decision{},
 		session.TypeCallIntended:   session.Intent{},
 		session.TypeCallChanges:    session.Changes{},
+		session.TypeCallKept:       session.Kept{},
 		session.TypeToolResult:     llm.Message{},
 		session.TypeStepEnded:      session.StepEnded{},
 		session.TypeTurnEnded:      session.TurnEnded{},

@@ -45,8 +45,11 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 	if p.call.Turn == 0 {
 		message = message.WithoutImages() // no model reads them here; what gives them to one records them
 	}
-	draft := p.draft(session.TypeToolResult, message)
-	_, err := p.append(ctx, append([]session.Draft{draft}, p.news(result)...)...)
+	drafts := append(p.keeps(result), p.draft(session.TypeToolResult, message))
+	events, err := p.append(ctx, append(drafts, p.news(result)...)...)
+	for _, e := range events {
+		p.d.kept.Fold(e)
+	}
 	return result, err
 }
 
@@ -101,16 +104,20 @@ func hostFault(name string) tool.Result {
 // record appends one event of this call and returns it. It does so also when
 // the caller has given up: no call goes unrecorded.
 func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
-	return p.append(ctx, p.draft(typ, body))
+	events, err := p.append(ctx, p.draft(typ, body))
+	if err != nil {
+		return session.Event{}, err
+	}
+	return events[0], nil
 }
 
 // append is record for events of which the first is one of this call.
-func (p *pending) append(ctx context.Context, drafts ...session.Draft) (session.Event, error) {
+func (p *pending) append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), drafts...)
 	if err != nil {
-		return session.Event{}, fmt.Errorf("record %s: %w", drafts[0].Type, err)
+		return nil, fmt.Errorf("record %s: %w", drafts[0].Type, err)
 	}
-	return events[0], nil
+	return events, nil
 }
 
 func (p *pending) draft(typ session.Type, body any) session.Draft {

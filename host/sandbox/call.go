@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact, Report: report}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Config: s.config(mod), Redact: s.opts.Redact, Report: report}
 	if grant.MayExec() {
 		host.Stage = set
 	}
@@ -78,6 +79,22 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		result.Usage.PeakMemoryBytes = inst.memory.peak + inst.memory.beside
 	}
 	return result, hostErr
+}
+
+// config is what a module is configured with. Calls begin with a snapshot that knows
+// nothing of it.
+func (s *Sandbox) config(mod *tool.Module) map[string]string {
+	values := s.opts.Config[mod.Name]
+	if mod.Origin != tool.OriginBuiltin || len(values) == 0 {
+		return mod.Config
+	}
+	config := maps.Clone(mod.Config)
+	for name := range config {
+		if value, ok := values[name]; ok {
+			config[name] = value
+		}
+	}
+	return config
 }
 
 // maxResultDepth is how deep a result may nest. Whoever reads the log has a limit

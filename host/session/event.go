@@ -26,6 +26,7 @@ const (
 	TypeDecision       Type = "call.decision" // what policy says of it, and who answered if it asked
 	TypeCallIntended   Type = "call.intended" // durable before the call has any effect
 	TypeCallChanges    Type = "call.changes"  // durable before the changes of the call are made
+	TypeCallKept       Type = "call.kept"     // what the call keeps; stands right before its result
 	TypeToolResult     Type = "tool_result"   // a canonical message: what came of the call
 	TypeStepEnded      Type = "step.ended"
 	TypeTurnEnded      Type = "turn.ended"

@@ -21,7 +21,8 @@ const (
 	InternalError    ErrorType = "internal_error"
 )
 
-// Code names one failure exactly. Codes are part of the documented contract.
+// Code names one failure exactly. Codes are part of the documented contract. A tool can
+// have codes of its own, see [CutCode].
 type Code string
 
 // The codes.
@@ -29,6 +30,7 @@ const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
+	CodeMoved        Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
 	CodeChanged      Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
 	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written
@@ -43,6 +45,12 @@ const (
 	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
 	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
 	CodeHost         Code = "HOST_FAULT"     // our own fault
+
+	// A tool says so that has no code of its own for it.
+	CodeNotFound    Code = "NOT_FOUND"
+	CodeIO          Code = "IO_ERROR"
+	CodeParse       Code = "PARSE_ERROR"
+	CodeUnavailable Code = "UNAVAILABLE"
 )
 
 // Error is a failure that the model can read. The zero Type is InternalError.
@@ -109,6 +117,9 @@ type Result struct {
 	// LimitMessage tells the model that the loop stops here. Empty: it does not.
 	LimitMessage string
 }
+
+// Ran reports whether the code of a tool has run.
+func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
 
 // Failed makes the result of a failure.
 func Failed(code Code, typ ErrorType, format string, args ...any) Result {

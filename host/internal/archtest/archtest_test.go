@@ -26,7 +26,7 @@ const module = "github.com/stockade-dev/stockade/"
 // fails the test: add it, and think.
 var table = map[string][]string{
 	"host":                  {},
-	"host/tool":             {"sdk/go/nearest", "sdk/go/lines", "sdk/go/picture"},
+	"host/tool":             {"sdk/go/nearest", "sdk/go/lines", "sdk/go/patch", "sdk/go/picture"},
 	"host/shellword":        {},
 	"host/llm":              {"host/tool"},
 	"host/llm/openai":       {"host/llm", "host/tool"},
@@ -107,7 +107,8 @@ var table = map[string][]string{
 	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},
 	"host/jail/wire":    {},
 
-	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept"},
+	"host/kept":     {"host/policy", "host/session", "host/tool"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys"},

@@ -78,6 +78,9 @@ const (
 type ToolError struct {
 	Case    ErrorCase
 	Message string // empty for Cancelled
+	// Native: a tool of a native module says so, and its message may begin with a code
+	// of its own.
+	Native bool
 	// Of a command that failed. Stdout and Stderr are without secrets.
 	ExitCode       *int
 	Stdout, Stderr string
@@ -132,7 +135,7 @@ func LiftCall(m Memory, ptr uint32, known *redact.Redactor) (*Output, *ToolError
 }
 
 func liftError(m Memory, b []byte, known *redact.Redactor) (*ToolError, error) {
-	te := &ToolError{Case: ErrorCase(b[0])}
+	te := &ToolError{Case: ErrorCase(b[0]), Native: true}
 	switch {
 	case te.Case > Failed:
 		return nil, faultf("error: discriminant %d", b[0])

@@ -26,7 +26,7 @@ func lower(result []byte, images []Image, fault *Error) (ptr uint32) {
 	area.SetCase(0, 1)
 	area.SetCase(4, uint8(fault.Code))
 	if fault.Code != CodeCancelled {
-		area.SetPair(8)(f.Text(fault.Error()))
+		area.SetPair(8)(f.Text(fault.text()))
 	}
 	return f.Return(ptr)
 }

@@ -352,7 +352,7 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
 	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
-	case env.Code == tool.CodeFailed || env.Code == tool.CodeTrap: // in words of the tool
+	case !env.Code.OfHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
 		rows = p.say("", words.Clip(env.Error, 1000))
