@@ -11,6 +11,16 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
+// What file_read says of images to those who call it.
+var (
+	imageErrors = []string{
+		"IMAGE_TOO_LARGE: the image has more bytes or pixels than models take; make a smaller copy and read that",
+		"IMAGE_BROKEN: the file begins as an image and is cut short or damaged",
+	}
+	imageLimits = []string{fmt.Sprintf("images are PNG, JPEG, GIF or WebP by their content, of at most %s and %d pixels a side",
+		humanSize(picture.MaxBytes), picture.MaxSide)}
+)
+
 // Images are the image of a file that is one.
 func (r readResult) Images() []tool.Image { return r.images }
 
@@ -31,9 +41,9 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	}
 	switch {
 	case errors.Is(err, picture.ErrLarge):
-		return readResult{}, false, tool.Parse("IMAGE_TOO_LARGE: read %s: the image %w; make a smaller copy of it, and read that", l.shown(), err)
+		return readResult{}, false, tool.Coded("IMAGE_TOO_LARGE", tool.Parse("read %s: the image %w; make a smaller copy of it, and read that", l.shown(), err))
 	case err != nil:
-		return readResult{}, false, tool.Parse("IMAGE_BROKEN: read %s: %w, so that no model takes it", l.shown(), err)
+		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.shown(), err))
 	}
 	sum := sha256.Sum256(data)
 	return readResult{

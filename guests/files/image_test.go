@@ -55,13 +55,17 @@ func TestFileReadOfAnImageThatNoModelTakes(t *testing.T) {
 		"other.bmp": "BM\x00\x00", "dir.png/f": "",
 	})
 	for name, want := range map[string][]string{
-		"wide.png":  {"IMAGE_TOO_LARGE: ", "wide.png", "60000x60000"},
-		"more.png":  {"IMAGE_TOO_LARGE: ", "3932161 bytes"},
-		"cut.png":   {"IMAGE_BROKEN: ", "cut short"},
-		"mark.png":  {"IMAGE_BROKEN: "},
-		"other.bmp": {"is a binary file"},
+		"wide.png":  {"IMAGE_TOO_LARGE", "wide.png", "60000x60000"},
+		"more.png":  {"IMAGE_TOO_LARGE", "3932161 bytes"},
+		"cut.png":   {"IMAGE_BROKEN", "cut short"},
+		"mark.png":  {"IMAGE_BROKEN", "mark.png"},
+		"other.bmp": {"BINARY_FILE", "is a binary file"},
 	} {
-		fails(t, fileRead, readArgs{Path: name, Offset: 1, Limit: 10}, tool.CodeParse, want...)
+		in := readArgs{Path: name, Offset: 1, Limit: 10}
+		fails(t, fileRead, in, tool.CodeParse, want[1:]...)
+		if _, err := fileRead(t.Context(), in); tool.CodeOf(err) != want[0] {
+			t.Errorf("%s: the code is %q", name, tool.CodeOf(err))
+		}
 	}
 	if out := works(t, fileRead, readArgs{Path: "most.png", Offset: 1, Limit: 10}); len(out.Images()) != 1 {
 		t.Errorf("the largest: %+v", out)
