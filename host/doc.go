@@ -119,9 +119,10 @@
 // which fits tables to the screen, internal/pager, which shows what is longer than
 // that, internal/words, which says numbers and names, and internal/terminal, which makes text
 // of others harmless. guests are the built-in tools. sdk is what a tool's author
-// imports; the host imports two packages of it, sdk/go/lines, which finds lines that
-// match, and sdk/go/nearest, which finds the name that was probably meant. wit is the
-// source of truth of the ABI.
+// imports; the host imports three packages of it, sdk/go/lines, which finds lines that
+// match, sdk/go/nearest, which finds the name that was probably meant, and
+// sdk/go/picture, which tells what image some bytes are. wit is the source of truth of
+// the ABI.
 //
 // # Words
 //

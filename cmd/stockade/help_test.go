@@ -280,6 +280,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	call := section(t, "stockade call --json")
 	exit, text := 1, json.RawMessage(`{}`)
 	success := tool.Result{Output: text, Note: "n", LimitMessage: "m"}
+	success.Images = []tool.Image{{}}
 	failure := success
 	failure.Err = &tool.Error{Hint: tool.Advise("h"), Rule: "r", Allow: "a", Denial: text, ExitCode: &exit}
 	for _, r := range []tool.Result{success, failure} {

@@ -72,7 +72,7 @@ type Dispatcher struct {
 // New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
-		opts: opts, seen: seen{hashes: map[string]string{}}, fuel: newFuel(opts.Policy.Limits(), nil),
+		opts: opts, seen: seen{files: map[string]known{}}, fuel: newFuel(opts.Policy.Limits(), nil),
 		counts: counts{byTool: map[string]int{}}, kept: kept.New(opts.Policy.Limits(), time.Now),
 	}
 	d.catalog.Store(opts.Catalog)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -40,7 +41,11 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 		result.Usage.Start = time.Now()
 	}
 	result.LimitMessage = p.limit
-	drafts := append(p.keeps(result), p.draft(session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result)))
+	message := llm.ResultMessage(p.call.ID, p.asked, result)
+	if p.call.Turn == 0 {
+		message = message.WithoutImages() // no model reads them here; what gives them to one records them
+	}
+	drafts := append(p.keeps(result), p.draft(session.TypeToolResult, message))
 	events, err := p.append(ctx, append(drafts, p.news(result)...)...)
 	for _, e := range events {
 		p.d.kept.Fold(e)
@@ -56,7 +61,7 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	}
 	if result.Err == nil {
 		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
-		return result
+		return withoutSecretImages(r, result)
 	}
 	clean := *result.Err
 	for _, hint := range []*tool.Hint{&clean.Hint, &clean.Change} {
@@ -73,6 +78,20 @@ func (p *pending) redact(result tool.Result) tool.Result {
 		clean.Denial = r.JSON(clean.Denial)
 	}
 	result.Err = &clean
+	return result
+}
+
+// withoutSecretImages leaves out images with a secret in their bytes, as in a comment
+// that a camera or an editor has put there. What their pixels show nobody reads here.
+func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
+	images := slices.DeleteFunc(slices.Clone(result.Images), func(i tool.Image) bool { return r.Finds(i.Data) })
+	if n := len(result.Images) - len(images); n > 0 {
+		if result.Note != "" {
+			result.Note += "\n"
+		}
+		result.Note += fmt.Sprintf("images left out because their bytes hold a known secret: %d", n)
+	}
+	result.Images = images
 	return result
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -188,6 +189,29 @@ func NewID(now time.Time) string {
 
 // ValidID reports whether id has the form that [NewID] gives.
 func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
+
+// WithoutImages is the event with the images of its message left out: what people and
+// programs get to see of it. The log has them.
+func (e Event) WithoutImages() Event {
+	m, ok := e.parted()
+	if !ok {
+		return e
+	}
+	if body, err := json.Marshal(m.WithoutImages()); err == nil {
+		e.Body = body
+	}
+	return e
+}
+
+// parted is the message of the event if it has parts. Most have none, which is found out
+// without reading them.
+func (e Event) parted() (llm.Message, bool) {
+	if !bytes.Contains(e.Body, []byte(`"parts":[`)) {
+		return llm.Message{}, false
+	}
+	m, ok := e.Message()
+	return m, ok && len(m.Parts) > 0
+}
 
 // Message returns the canonical message that the event holds, if it is one.
 func (e Event) Message() (llm.Message, bool) {

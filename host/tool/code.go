@@ -9,7 +9,7 @@ import (
 // ofHost are the codes with which the host says what it has found itself. What is
 // decided by one of them is not for a tool to bring about by its words.
 var ofHost = []Code{
-	CodeUnknownTool, CodeUnseen, CodeDenied, CodeChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
+	CodeUnknownTool, CodeUnseen, CodeMoved, CodeDenied, CodeChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }
 
 // OfHost reports whether it is the host that says this code, and no tool. All codes

@@ -81,17 +81,6 @@ type Capabilities struct {
 	Secrets []Secret `json:"secrets,omitempty"`
 }
 
-// Content ties a tool to the content of one file, so that a model changes only
-// what it has seen. The result of such a tool tells, in its field "sha256", the
-// SHA-256 in hex of the file after the call.
-type Content struct {
-	// Path is the argument that names the file.
-	Path string `json:"path"`
-	// Hash is the argument in which the tool wants the SHA-256 of the content
-	// as this conversation saw it last; empty for a tool that only reports.
-	Hash string `json:"hash,omitempty"`
-}
-
 // Spec is one tool of a module: its definition and what it asks for.
 type Spec struct {
 	Definition
@@ -227,8 +216,8 @@ func (s *Spec) check(p *patterns) error {
 	if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
 		return fmt.Errorf("%s: capability exec names the argument %.80q, whose type is not \"string\"", s.Name, exec)
 	}
-	if c := s.Content; c != nil && (!schema.IsString(c.Path) || c.Hash != "" && !schema.IsString(c.Hash)) {
-		return fmt.Errorf("%s: content names the arguments %.80q and %.80q, which must be strings of parameters", s.Name, c.Path, c.Hash)
+	if err := s.Content.check(schema); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)

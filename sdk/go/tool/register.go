@@ -149,6 +149,23 @@ func NeedsContent(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg} }
 }
 
+// NeedsLines is [NeedsContent] for a tool whose arguments are numbers of lines. They
+// mean what the model had been shown before the reply in which it calls: the host
+// refuses the call if another one of that reply has changed the file.
+func NeedsLines(pathArg, hashArg string) Option {
+	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg, Lines: true} }
+}
+
+// NeedsPatched is [NeedsContent] for a tool that applies the patch in the argument
+// patchArg, in the form of package patch. The argument hashArg is an object, which
+// the host fills with the SHA-256 of each file that the patch updates or deletes, by
+// the path as the patch has it. So is the field "sha256" of the result, of all files
+// that are there after the call. Rules about the argument "path" hold for the paths
+// of the patch.
+func NeedsPatched(patchArg, hashArg string) Option {
+	return func(e *entry) { e.Content = &content{Patch: patchArg, Hash: hashArg} }
+}
+
 // Errors documents the errors of a tool for those who call it and who write
 // scripts: each "CODE: when it comes, and what to do then". They come in addition
 // to those that any call can end with. No model reads what Errors, [Limits] and
@@ -247,8 +264,10 @@ func (c capabilities) checkSecrets() error {
 }
 
 type content struct {
-	Path string `json:"path"`
-	Hash string `json:"hash,omitempty"`
+	Path  string `json:"path,omitempty"`
+	Patch string `json:"patch,omitempty"`
+	Hash  string `json:"hash,omitempty"`
+	Lines bool   `json:"lines,omitempty"`
 }
 
 // entry is one tool. Its JSON is the tool's part of the manifest.
@@ -340,8 +359,8 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	if err := errors.Join(e.Capabilities.checkHosts(), e.Capabilities.checkSecrets()); err != nil {
 		return nil, err
 	}
-	if c := e.Content; c != nil && (!args.has(c.Path) || c.Hash != "" && !args.has(c.Hash)) {
-		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path, c.Hash, in)
+	if c := e.Content; c != nil && (!args.has(c.Path+c.Patch) || c.Hash != "" && !args.has(c.Hash)) {
+		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path+c.Patch, c.Hash, in)
 	}
 	decode := func(raw []byte) (v In, err error) {
 		if err := json.Unmarshal(args.defaults, &v); err != nil {
