@@ -336,3 +336,9 @@ func readDir(name string) ([]fs.DirEntry, error) {
 }
 
 const maxEntries = 50_000
+
+// Kind says what an object is.
+func (r *Repo) Kind(id ID) (Kind, error) {
+	kind, _, _, err := r.read(id, MaxObject)
+	return kind, err
+}

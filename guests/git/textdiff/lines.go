@@ -35,15 +35,10 @@ func (t *Text) Line(i int) []byte { return t.data[t.starts[i]:t.starts[i+1]] }
 // the new one, all from 0 and without the last. One of both can be empty.
 type Change struct{ A, AEnd, B, BEnd int }
 
-// Options say how to compare.
-type Options struct {
-	// Check is asked from time to time whether to go on.
-	Check func() error
-}
-
-// Diff returns what differs, in order.
-func Diff(a, b *Text, opts Options) ([]Change, error) {
-	d := &differ{opts: opts}
+// Diff returns what differs, in order. check is asked from time to time whether to go
+// on; it can be nil.
+func Diff(a, b *Text, check func() error) ([]Change, error) {
+	d := &differ{check: check}
 	d.a.init(a)
 	d.b.init(b)
 	if err := d.compare(); err != nil {

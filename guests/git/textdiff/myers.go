@@ -28,7 +28,7 @@ func (s *side) same(i, j int) bool { return bytes.Equal(s.Line(i), s.Line(j)) }
 
 type differ struct {
 	a, b     side
-	opts     Options
+	check    func() error
 	forward  []int32 // by diagonal: how far in a one gets from the start
 	backward []int32 // and from the end
 	zero     int     // where diagonal 0 is
@@ -206,9 +206,9 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 	fwd[z+fmid], bwd[z+bmid] = int32(a), int32(aEnd)
 	const longSnake, tried, worth = 20, 256, 4
 	for cost := 1; ; cost++ {
-		if d.steps += fhigh - flow + bhigh - blow + 2; d.steps > 1<<16 && d.opts.Check != nil {
+		if d.steps += fhigh - flow + bhigh - blow + 2; d.steps > 1<<16 && d.check != nil {
 			d.steps = 0
-			if err := d.opts.Check(); err != nil {
+			if err := d.check(); err != nil {
 				return 0, 0, false, false, err
 			}
 		}

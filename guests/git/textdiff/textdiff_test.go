@@ -16,7 +16,7 @@ import (
 func unified(t *testing.T, a, b string) string {
 	t.Helper()
 	x, y := Lines([]byte(a)), Lines([]byte(b))
-	changes, err := Diff(x, y, Options{})
+	changes, err := Diff(x, y, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,12 +133,12 @@ func TestDiffEndsWithTheCall(t *testing.T) {
 		fmt.Fprintln(&b, rnd.IntN(5000))
 	}
 	x, y := Lines([]byte(a.String())), Lines([]byte(b.String()))
-	_, err := Diff(x, y, Options{Check: func() error { return context.Canceled }})
+	_, err := Diff(x, y, func() error { return context.Canceled })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	// What two texts have nothing to do with each other takes a bounded time.
-	if _, err := Diff(x, y, Options{}); err != nil {
+	if _, err := Diff(x, y, nil); err != nil {
 		t.Error(err)
 	}
 }
