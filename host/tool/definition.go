@@ -30,6 +30,8 @@ const (
 	maxDescriptionBytes = 8 << 10
 	maxToolsPerModule   = 128
 	maxHostsPerTool     = 32
+	maxConfig           = 64      // names
+	MaxConfigBytes      = 8 << 10 // of a value
 )
 
 // Files says how much of the mounted directories a tool asks for.
@@ -72,19 +74,11 @@ type Capabilities struct {
 	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
 	// most 32. None, with a network: those that the person names.
 	Hosts []string `json:"hosts,omitempty"`
+	// Store: it wants to keep things beyond a call, for later calls of the tools of its
+	// module in the same session.
+	Store bool `json:"store,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
-}
-
-// Content ties a tool to the content of one file, so that a model changes only
-// what it has seen. The result of such a tool tells, in its field "sha256", the
-// SHA-256 in hex of the file after the call.
-type Content struct {
-	// Path is the argument that names the file.
-	Path string `json:"path"`
-	// Hash is the argument in which the tool wants the SHA-256 of the content
-	// as this conversation saw it last; empty for a tool that only reports.
-	Hash string `json:"hash,omitempty"`
 }
 
 // Spec is one tool of a module: its definition and what it asks for.
@@ -92,6 +86,8 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"`
+	// Doc documents the tool for people. No model reads it, and nothing is decided by it.
+	Doc *Doc `json:"doc,omitempty"`
 	// Run says how the tool is run if its module knows no tools: it is a command, or a
 	// plugin that was made for something else. Nil: the module knows its tools.
 	Run *Run `json:"run,omitempty"`
@@ -105,7 +101,8 @@ type Manifest struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Tools   []Spec `json:"tools"`
-	// Config is what the module may ask for by name; of plugins only.
+	// Config is what the module may ask for by name: the names with their defaults, or
+	// of a plugin with what its description says.
 	Config map[string]string `json:"config,omitempty"`
 	// Inferred: the module does not say what its tools need; what they ask for is what
 	// it imports, which is the most that they could use.
@@ -151,6 +148,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if !ValidName(m.Name) {
 		return m, fmt.Errorf("manifest: module name %.80q is not 1 to 64 letters, digits, '_' or '-'", m.Name)
 	}
+	if err := m.checkConfig(); err != nil {
+		return m, fmt.Errorf("manifest: config: %w", err)
+	}
 	if len(m.Tools) == 0 {
 		return m, fmt.Errorf("manifest: module %q holds no tool", m.Name)
 	}
@@ -170,6 +170,18 @@ func ParseManifest(data []byte) (Manifest, error) {
 		seen[spec.Name] = true
 	}
 	return m, nil
+}
+
+func (m *Manifest) checkConfig() error {
+	if len(m.Config) > maxConfig {
+		return fmt.Errorf("%d names, more than the limit of %d", len(m.Config), maxConfig)
+	}
+	for _, name := range sortedKeys(m.Config) {
+		if n := len(m.Config[name]); n > MaxConfigBytes {
+			return fmt.Errorf("the value of %.80q has %d bytes, more than the limit of %d", name, n, MaxConfigBytes)
+		}
+	}
+	return nil
 }
 
 func (s *Spec) check(p *patterns) error {
@@ -204,11 +216,16 @@ func (s *Spec) check(p *patterns) error {
 	if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
 		return fmt.Errorf("%s: capability exec names the argument %.80q, whose type is not \"string\"", s.Name, exec)
 	}
-	if c := s.Content; c != nil && (!schema.IsString(c.Path) || c.Hash != "" && !schema.IsString(c.Hash)) {
-		return fmt.Errorf("%s: content names the arguments %.80q and %.80q, which must be strings of parameters", s.Name, c.Path, c.Hash)
+	if err := s.Content.check(schema); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	if s.Doc != nil {
+		if err := s.Doc.check(); err != nil {
+			return fmt.Errorf("%s: doc: %w", s.Name, err)
+		}
 	}
 	if s.Run != nil {
 		if err := s.Run.check(schema); err != nil {
