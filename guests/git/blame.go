@@ -141,7 +141,7 @@ func (b *blame) start() (*origin, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, tool.NotFound("NOT_FOUND: %s is not in %s; log with path tells which commits have changed it", quote(b.only), rev)
+		return nil, tool.NotFound("%s is not in %s; log with path tells which commits have changed it", quote(b.only), rev)
 	}
 	switch repo.Type(e.Mode) {
 	case repo.ModeTree, repo.ModeGitlink:
@@ -182,7 +182,7 @@ func (b *blame) start() (*origin, error) {
 }
 
 func (b *blame) tooLarge(path string) error {
-	return tool.Failed("%s: %s has more than %d MiB; blame looks at smaller files", repo.TooLarge, quote(path), maxText>>20)
+	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files", quote(path), maxText>>20)
 }
 
 func (b *blame) originOf(commit *repo.Commit, path string, blob repo.ID) *origin {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
-	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
 // file is one side of a change.
@@ -89,7 +88,7 @@ func (d *treeDiffer) add(ch change) error {
 		return nil
 	}
 	if len(d.changes) == maxChanges {
-		return tool.Failed("%s: more than %d files differ; name a path", repo.TooLarge, maxChanges)
+		return repo.TooLarge("more than %d files differ; name a path", maxChanges)
 	}
 	d.changes = append(d.changes, ch)
 	return nil
@@ -98,10 +97,10 @@ func (d *treeDiffer) add(ch change) error {
 // enter bounds what trees can be that hold one another.
 func (d *treeDiffer) enter(depth int) error {
 	if depth > maxTreeDepth {
-		return tool.Parse("%s: trees are nested deeper than %d", repo.Corrupt, maxTreeDepth)
+		return repo.Corrupt("trees are nested deeper than %d", maxTreeDepth)
 	}
 	if d.seen++; d.seen > maxTrees {
-		return tool.Failed("%s: more than %d directories differ; name a path", repo.TooLarge, maxTrees)
+		return repo.TooLarge("more than %d directories differ; name a path", maxTrees)
 	}
 	return nil
 }

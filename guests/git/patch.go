@@ -35,7 +35,7 @@ func (c *call) content(f file) (content, error) {
 		return c.workingContent(f)
 	}
 	data, err := c.ReadAs(f.id, repo.KindBlob)
-	if err != nil && strings.HasPrefix(err.Error(), repo.TooLarge) {
+	if repo.IsTooLarge(err) {
 		return content{size: repo.MaxObject + 1, why: "large"}, nil
 	}
 	out := content{data: data, size: int64(len(data))}

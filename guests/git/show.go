@@ -45,7 +45,7 @@ func (c *call) showIndexed(path string) error {
 			return c.object(e.ID, path, 0)
 		}
 	}
-	return tool.NotFound("NOT_FOUND: %s is not in the index; paths begin at the top of the repository", quote(path))
+	return tool.NotFound("%s is not in the index; paths begin at the top of the repository", quote(path))
 }
 
 const maxTags = 10

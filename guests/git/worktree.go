@@ -34,7 +34,7 @@ type scan struct {
 // scanWorktree compares the files with the index.
 func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if c.Worktree == "" {
-		return nil, tool.Failed("%s: the repository is bare: it has no files to compare with; log, and diff and show with a revision, work", repo.Unsupported)
+		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
 	}
 	s := &scan{call: c, index: x, untracked: untracked, seen: make([]bool, len(x.Entries))}
 	var ignore *gitignore.File
@@ -67,7 +67,7 @@ func fileOf(e *repo.IndexEntry) file { return file{path: e.Path, mode: e.Mode, i
 
 func (s *scan) add(ch change) error {
 	if len(s.found) == maxChanges {
-		return tool.Failed("%s: more than %d files differ; name a path", repo.TooLarge, maxChanges)
+		return repo.TooLarge("more than %d files differ; name a path", maxChanges)
 	}
 	s.found = append(s.found, ch)
 	return nil

@@ -49,7 +49,7 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 		return nil, err
 	}
 	if kind != KindCommit {
-		return nil, corrupt("the object %s is a %s and not a commit", id, kind)
+		return nil, Corrupt("the object %s is a %s and not a commit", id, kind)
 	}
 	c := &Commit{ID: id, Cut: cut}
 	text, encoding := string(data), ""
@@ -62,12 +62,12 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 		switch ok := true; key {
 		case "tree":
 			if c.Tree, ok = ParseID(value); !ok {
-				return nil, corrupt("the commit %s has a tree that is no name of an object", id)
+				return nil, Corrupt("the commit %s has a tree that is no name of an object", id)
 			}
 		case "parent":
 			parent, ok := ParseID(value)
 			if !ok || len(c.Parents) == maxParents {
-				return nil, corrupt("the commit %s has parents that are no names of objects, or too many", id)
+				return nil, Corrupt("the commit %s has parents that are no names of objects, or too many", id)
 			}
 			c.Parents = append(c.Parents, parent)
 		case "author":
@@ -79,7 +79,7 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 		}
 	}
 	if c.Tree.IsZero() {
-		return nil, corrupt("the commit %s has no tree", id)
+		return nil, Corrupt("the commit %s has no tree", id)
 	}
 	if r.shallow[id] {
 		c.Parents = nil
@@ -158,7 +158,7 @@ func parseTag(id ID, data []byte) (*Tag, error) {
 		}
 	}
 	if t.Object.IsZero() {
-		return nil, corrupt("the tag %s is of no object", id)
+		return nil, Corrupt("the tag %s is of no object", id)
 	}
 	t.Tagger.Name = utf8Of(t.Tagger.Name, false)
 	t.Message = strings.Trim(utf8Of(message[:min(len(message), maxMessage)], false), "\n")
@@ -172,7 +172,7 @@ func (r *Repo) Tag(id ID) (*Tag, error) {
 		return nil, err
 	}
 	if kind != KindTag {
-		return nil, corrupt("the object %s is a %s and not a tag", id, kind)
+		return nil, Corrupt("the object %s is a %s and not a tag", id, kind)
 	}
 	return parseTag(id, data)
 }

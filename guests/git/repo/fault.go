@@ -8,25 +8,37 @@ import (
 
 // The codes of errors.
 const (
-	NotARepository = "NOT_A_REPOSITORY"
-	Unknown        = "UNKNOWN_REVISION"
-	Corrupt        = "CORRUPT_REPOSITORY"
-	TooLarge       = "TOO_LARGE"
-	Unsupported    = "UNSUPPORTED"
+	codeNotRepository = "NOT_A_REPOSITORY"
+	codeUnknown       = "UNKNOWN_REVISION"
+	codeCorrupt       = "CORRUPT_REPOSITORY"
+	codeTooLarge      = "TOO_LARGE"
+	codeUnsupported   = "UNSUPPORTED"
 )
 
 func notRepository(format string, args ...any) error {
-	return tool.NotFound(NotARepository+": "+format, args...)
+	return tool.Coded(codeNotRepository, tool.NotFound(format, args...))
 }
 
-func unknown(format string, args ...any) error { return tool.NotFound(Unknown+": "+format, args...) }
+func unknown(format string, args ...any) error {
+	return tool.Coded(codeUnknown, tool.NotFound(format, args...))
+}
 
-func corrupt(format string, args ...any) error { return tool.Parse(Corrupt+": "+format, args...) }
+// Corrupt is an error of a repository that is not as git makes one.
+func Corrupt(format string, args ...any) error {
+	return tool.Coded(codeCorrupt, tool.Parse(format, args...))
+}
 
-func tooLarge(format string, args ...any) error { return tool.Failed(TooLarge+": "+format, args...) }
+// TooLarge is an error of something beyond a limit.
+func TooLarge(format string, args ...any) error {
+	return tool.Coded(codeTooLarge, tool.Failed(format, args...))
+}
 
-func unsupported(format string, args ...any) error {
-	return tool.Failed(Unsupported+": "+format, args...)
+// IsTooLarge reports whether an error is one of [TooLarge].
+func IsTooLarge(err error) bool { return tool.CodeOf(err) == codeTooLarge }
+
+// Unsupported is an error of a repository that only git itself can read.
+func Unsupported(format string, args ...any) error {
+	return tool.Coded(codeUnsupported, tool.Failed(format, args...))
 }
 
 // missingError says that an object is not there.
@@ -39,11 +51,9 @@ func (r *Repo) missing(id ID) error {
 	err := &missingError{id}
 	switch {
 	case r.promised:
-		return unsupported("%w: the repository is a partial clone, and the object is only at its remote; git itself, run by bash with network: true, fetches it", err)
+		return Unsupported("%w: the repository is a partial clone, and the object is only at its remote; git itself, run by bash with network: true, fetches it", err)
 	case len(r.lost) > 0:
-		return corrupt("%w; the repository borrows objects from %s, which is not among the granted directories; grant it with --mount", err, r.lost[0])
+		return Corrupt("%w; the repository borrows objects from %s, which is not among the granted directories; grant it with --mount", err, r.lost[0])
 	}
-	return corrupt("%w; git fsck, run by bash, tells more", err)
+	return Corrupt("%w; git fsck, run by bash, tells more", err)
 }
-
-func notFound(format string, args ...any) error { return tool.NotFound("NOT_FOUND: "+format, args...) }

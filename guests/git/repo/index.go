@@ -56,13 +56,13 @@ func (r *Repo) Index() (*Index, error) {
 		return &Index{}, nil
 	}
 	if err != nil {
-		return nil, corrupt("read the index: %v", err)
+		return nil, Corrupt("read the index: %v", err)
 	}
 	data, err := readSmall(name, maxIndex)
 	if errors.Is(err, errTooLong) {
-		return nil, tooLarge("the index has more than %d MiB", maxIndex>>20)
+		return nil, TooLarge("the index has more than %d MiB", maxIndex>>20)
 	} else if err != nil {
-		return nil, corrupt("read the index: %v", err)
+		return nil, Corrupt("read the index: %v", err)
 	}
 	x, err := parseIndex(data)
 	if err != nil {
@@ -79,17 +79,17 @@ const (
 
 func parseIndex(data []byte) (*Index, error) {
 	if len(data) < indexHeader+idTrailer || string(data[:4]) != "DIRC" {
-		return nil, corrupt("the index is not one")
+		return nil, Corrupt("the index is not one")
 	}
 	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
 	if version < 2 || version > 4 {
-		return nil, unsupported("the index has the version %d", version)
+		return nil, Unsupported("the index has the version %d", version)
 	}
 	if count > maxIndexEntries {
-		return nil, tooLarge("the index has %d files, more than %d", count, maxIndexEntries)
+		return nil, TooLarge("the index has %d files, more than %d", count, maxIndexEntries)
 	}
 	if int(count) > len(data)/(indexStat-2) {
-		return nil, corrupt("the index is too short for %d files", count)
+		return nil, Corrupt("the index is too short for %d files", count)
 	}
 	body := string(data[:len(data)-idTrailer]) // the paths are parts of it
 	x := &Index{Entries: make([]IndexEntry, 0, count)}
@@ -98,7 +98,7 @@ func parseIndex(data []byte) (*Index, error) {
 		var e IndexEntry
 		start := at
 		if at+indexStat > len(body) {
-			return nil, corrupt("the index ends in the middle of a file")
+			return nil, Corrupt("the index ends in the middle of a file")
 		}
 		b := data[at:]
 		be32 := func(i int) int64 { return int64(binary.BigEndian.Uint32(b[i:])) }
@@ -113,7 +113,7 @@ func parseIndex(data []byte) (*Index, error) {
 		at += indexStat
 		if flags&0x4000 != 0 {
 			if version < 3 || at+2 > len(body) {
-				return nil, corrupt("the index has flags that its version does not have")
+				return nil, Corrupt("the index has flags that its version does not have")
 			}
 			more := binary.BigEndian.Uint16(data[at:])
 			at += 2
@@ -129,30 +129,30 @@ func parseIndex(data []byte) (*Index, error) {
 			at = len(body) - rest
 			end := strings.IndexByte(body[at:], 0)
 			if !ok || strip > len(before) || end < 0 {
-				return nil, corrupt("the index has a path that is not one")
+				return nil, Corrupt("the index has a path that is not one")
 			}
 			e.Path = before[:len(before)-strip] + body[at:at+end]
 			at += end + 1
 		} else {
 			end := strings.IndexByte(body[at:], 0)
 			if end < 0 {
-				return nil, corrupt("the index has a path without end")
+				return nil, Corrupt("the index has a path without end")
 			}
 			e.Path = body[at : at+end]
 			at += end
 			at = start + (at-start+8)&^7 // one to eight NULs
 		}
 		if !validPath(e.Path) || at > len(body) {
-			return nil, corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
+			return nil, Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
 		}
 		if Type(e.Mode) == ModeTree {
-			return nil, unsupported("the index is sparse: it has directories for files (git sparse-checkout disable, run by a person, makes it whole)")
+			return nil, Unsupported("the index is sparse: it has directories for files (git sparse-checkout disable, run by a person, makes it whole)")
 		}
 		if !knownMode(&e.Mode) {
-			return nil, corrupt("the index has a file of the mode %o", e.Mode)
+			return nil, Corrupt("the index has a file of the mode %o", e.Mode)
 		}
 		if n := len(x.Entries); n > 0 && !less(&x.Entries[n-1], &e) {
-			return nil, corrupt("the index is out of order at %q", shorten(e.Path))
+			return nil, Corrupt("the index is out of order at %q", shorten(e.Path))
 		}
 		before = e.Path
 		x.Entries = append(x.Entries, e)
@@ -216,20 +216,20 @@ func (x *Index) extensions(data []byte) error {
 	for len(data) >= 8 {
 		name, size := string(data[:4]), int64(binary.BigEndian.Uint32(data[4:]))
 		if size > int64(len(data)-8) {
-			return corrupt("the index ends in the middle of an extension")
+			return Corrupt("the index ends in the middle of an extension")
 		}
 		body := data[8 : 8+size]
 		data = data[8+size:]
 		switch {
 		case name == "link":
-			return unsupported("the index is split (git update-index --no-split-index, run by a person, makes it whole)")
+			return Unsupported("the index is split (git update-index --no-split-index, run by a person, makes it whole)")
 		case name == "sdir":
-			return unsupported("the index is sparse: it has directories for files (git sparse-checkout disable, run by a person, makes it whole)")
+			return Unsupported("the index is sparse: it has directories for files (git sparse-checkout disable, run by a person, makes it whole)")
 		case name == "TREE":
 			x.trees = map[string]cachedTree{}
 			readTrees(x.trees, "", body, 0)
 		case name[0] < 'A' || name[0] > 'Z':
-			return unsupported("the index needs the extension %q", name)
+			return Unsupported("the index needs the extension %q", name)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ const (
 func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	kind, data, cut, err := r.read(id, MaxObject)
 	if err == nil && cut {
-		err = tooLarge("the object %s has more than %d MiB", id, MaxObject>>20)
+		err = TooLarge("the object %s has more than %d MiB", id, MaxObject>>20)
 	}
 	return kind, data, err
 }
@@ -37,7 +37,7 @@ func (r *Repo) Read(id ID) (Kind, []byte, error) {
 func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 	kind, data, err := r.Read(id)
 	if err == nil && kind != want {
-		err = corrupt("the object %s is a %s and not a %s", id, kind, want)
+		err = Corrupt("the object %s is a %s and not a %s", id, kind, want)
 	}
 	return data, err
 }
@@ -83,7 +83,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				data, err = r.inflate(p, e.at, most, true)
 				return e.kind, data, true, err
 			}
-			return 0, nil, false, tooLarge("an object in %s.pack has more than %d MiB", p.name, most>>20)
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", p.name, most>>20)
 		}
 		if e.kind <= KindTag {
 			kind = e.kind
@@ -94,7 +94,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 			break
 		}
 		if chain = append(chain, step{p, off, e.at, int(e.size)}); len(chain) > maxChain {
-			return 0, nil, false, corrupt("%s.pack has a chain of more than %d deltas", p.name, maxChain)
+			return 0, nil, false, Corrupt("%s.pack has a chain of more than %d deltas", p.name, maxChain)
 		}
 		if off = e.base; e.kind == kindNameDelta {
 			base, at, err := r.findPacked(e.name)
@@ -105,7 +105,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				if kind, data, cut, err = r.readLoose(e.name, most); errors.Is(err, fs.ErrNotExist) {
 					err = r.missing(e.name)
 				} else if err == nil && cut {
-					err = tooLarge("the object %s has more than %d MiB", e.name, most>>20)
+					err = TooLarge("the object %s has more than %d MiB", e.name, most>>20)
 				}
 				if err != nil {
 					return 0, nil, false, err
@@ -125,13 +125,13 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		}
 		out, size, ok := apply(data, delta, most)
 		if size > uint64(most) {
-			return 0, nil, false, tooLarge("an object in %s.pack has more than %d MiB", s.p.name, most>>20)
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", s.p.name, most>>20)
 		} else if !ok {
-			return 0, nil, false, corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
+			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
 		data = out
 		if total += len(data); total > maxChainBytes {
-			return 0, nil, false, tooLarge("a chain of deltas in %s.pack makes more than %d MiB", s.p.name, maxChainBytes>>20)
+			return 0, nil, false, TooLarge("a chain of deltas in %s.pack makes more than %d MiB", s.p.name, maxChainBytes>>20)
 		}
 		r.cache.put(s.p, s.off, kind, data)
 	}
@@ -142,7 +142,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 func (r *Repo) inflate(p *pack, at int64, size int, cut bool) ([]byte, error) {
 	data, err := r.inflater.inflate(&reader{f: p.pack, off: at}, size, cut)
 	if err != nil {
-		return nil, corrupt("%s.pack at %d: %v", p.name, at, err)
+		return nil, Corrupt("%s.pack at %d: %v", p.name, at, err)
 	}
 	return data, nil
 }
@@ -201,7 +201,7 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 	defer f.Close()
 	kind, data, cut, err := r.inflater.loose(f, most)
 	if err != nil {
-		return 0, nil, false, corrupt("the object %s: %v", id, err)
+		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}
 	return kind, data, cut, nil
 }

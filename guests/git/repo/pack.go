@@ -39,31 +39,31 @@ func (p *pack) open(pages *pages) error {
 	}
 	p.bad = func() (err error) {
 		if p.idx, err = pages.open(p.name + ".idx"); err != nil {
-			return corrupt("open %s.idx: %v", p.name, err)
+			return Corrupt("open %s.idx: %v", p.name, err)
 		}
 		if p.pack, err = pages.open(p.name + ".pack"); err != nil {
-			return corrupt("open %s.pack: %v", p.name, err)
+			return Corrupt("open %s.pack: %v", p.name, err)
 		}
 		var head [idxFan]byte
 		if err := p.idx.read(head[:], 0); err != nil {
-			return corrupt("read %s.idx: %v", p.name, err)
+			return Corrupt("read %s.idx: %v", p.name, err)
 		}
 		if !bytes.Equal(head[:idxHeader], []byte("\xfftOc\x00\x00\x00\x02")) {
-			return unsupported("%s.idx is not an index of version 2", p.name)
+			return Unsupported("%s.idx is not an index of version 2", p.name)
 		}
 		before := uint32(0)
 		for i := range p.fan {
 			if p.fan[i] = binary.BigEndian.Uint32(head[idxHeader+4*i:]); p.fan[i] < before {
-				return corrupt("%s.idx is out of order", p.name)
+				return Corrupt("%s.idx is out of order", p.name)
 			}
 			before = p.fan[i]
 		}
 		if p.idx.size < idxFan+int64(before)*28+2*idTrailer {
-			return corrupt("%s.idx is too short for %d objects", p.name, before)
+			return Corrupt("%s.idx is too short for %d objects", p.name, before)
 		}
 		var magic [packHeader]byte
 		if err := p.pack.read(magic[:], 0); err != nil || !bytes.Equal(magic[:4], []byte("PACK")) {
-			return corrupt("%s.pack is not a pack", p.name)
+			return Corrupt("%s.pack is not a pack", p.name)
 		}
 		return nil
 	}()
@@ -108,7 +108,7 @@ func (p *pack) find(id ID) (off int64, found bool, err error) {
 		}
 	}
 	if err != nil {
-		err = corrupt("read %s.idx: %v", p.name, err)
+		err = Corrupt("read %s.idx: %v", p.name, err)
 	}
 	return 0, false, err
 }
@@ -146,7 +146,7 @@ type entry struct {
 }
 
 func (p *pack) entry(off int64) (e entry, err error) {
-	bad := func() (entry, error) { return e, corrupt("%s.pack has no object at %d", p.name, off) }
+	bad := func() (entry, error) { return e, Corrupt("%s.pack has no object at %d", p.name, off) }
 	var b [40]byte // a size of 10 bytes, an offset of 10, or a name
 	n := min(int64(len(b)), p.pack.size-idTrailer-off)
 	if off < packHeader || n <= 0 || p.pack.read(b[:n], off) != nil {
@@ -207,7 +207,7 @@ func (r *Repo) listPacks() error {
 		for _, e := range entries {
 			if name, ok := strings.CutSuffix(e.Name(), ".idx"); ok {
 				if len(r.packs) == maxPacks {
-					return tooLarge("the repository has more than %d packs; git gc, run by bash, makes one of them", maxPacks)
+					return TooLarge("the repository has more than %d packs; git gc, run by bash, makes one of them", maxPacks)
 				}
 				r.packs = append(r.packs, &pack{name: filepath.Join(dir, name)})
 			}

@@ -29,7 +29,7 @@ func (r *Repo) Head() (Head, error) {
 		return Head{Branch: branch}, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return Head{}, corrupt("there is no HEAD")
+		return Head{}, Corrupt("there is no HEAD")
 	}
 	return Head{branch, id}, err
 }
@@ -51,13 +51,13 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 		target, ok := strings.CutPrefix(text, "ref:")
 		if target = strings.TrimSpace(target); !ok || !strings.HasPrefix(target, "refs/") || !validRef(target) {
 			if _, long := ParseID(text[:min(len(text), 40)]); long && len(text) == 64 {
-				return ID{}, last, unsupported("the repository names its objects by SHA-256; bash runs git itself")
+				return ID{}, last, Unsupported("the repository names its objects by SHA-256; bash runs git itself")
 			}
-			return ID{}, last, corrupt("the reference %q holds neither a name of an object nor one of a reference", name)
+			return ID{}, last, Corrupt("the reference %q holds neither a name of an object nor one of a reference", name)
 		}
 		name, last = target, target
 	}
-	return ID{}, last, corrupt("the reference %q leads to others without end", name)
+	return ID{}, last, Corrupt("the reference %q leads to others without end", name)
 }
 
 // readRef returns what a reference holds, without blanks at its end.
@@ -73,7 +73,7 @@ func (r *Repo) readRef(name string) (string, error) {
 			return strings.TrimRight(string(text), " \t\r\n"), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return "", corrupt("read the reference %q: %v", name, err)
+			return "", Corrupt("read the reference %q: %v", name, err)
 		}
 	}
 	if !strings.HasPrefix(name, "refs/") {
@@ -100,7 +100,7 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() > maxPacked {
-		return tooLarge("packed-refs has more than %d MiB", maxPacked>>20)
+		return TooLarge("packed-refs has more than %d MiB", maxPacked>>20)
 	}
 	scan := bufio.NewScanner(f)
 	for n := 0; scan.Scan(); n++ {
@@ -118,7 +118,7 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 		}
 	}
 	if err := scan.Err(); err != nil {
-		return corrupt("read packed-refs: %v", err)
+		return Corrupt("read packed-refs: %v", err)
 	}
 	return nil
 }

@@ -106,11 +106,11 @@ func openAt(dir string, check func() error) (*Repo, error) {
 	case err == nil && info.Mode().IsRegular():
 		text, err := readSmall(dotGit, maxLink)
 		if err != nil {
-			return nil, corrupt("read %s: %v", dotGit, err)
+			return nil, Corrupt("read %s: %v", dotGit, err)
 		}
 		target, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 		if !ok || target == "" || strings.ContainsRune(target, 0) {
-			return nil, corrupt("%s names no git directory", dotGit)
+			return nil, Corrupt("%s names no git directory", dotGit)
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(dir, target)
@@ -162,7 +162,7 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 		}
 	}
 	if isDir(filepath.Join(r.CommonDir, "reftable")) {
-		return nil, unsupported("the repository keeps its references in the format reftable; bash runs git itself")
+		return nil, Unsupported("the repository keeps its references in the format reftable; bash runs git itself")
 	}
 	r.objects = []string{filepath.Join(r.CommonDir, "objects")}
 	r.addAlternates()
@@ -175,7 +175,7 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 			}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, tooLarge("the list of commits at which the shallow clone ends: %v", err)
+		return nil, TooLarge("the list of commits at which the shallow clone ends: %v", err)
 	}
 	return r, nil
 }

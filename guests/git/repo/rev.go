@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
 // Rev finds what a revision names, see gitrevisions(7): a reference, the beginning
@@ -19,7 +21,7 @@ func (r *Repo) Rev(rev string) (ID, error) {
 	name, path, hasPath := strings.Cut(rev, ":")
 	if hasPath {
 		if name == "" {
-			return ID{}, unsupported("%q: name a revision before the colon, such as HEAD:%s", rev, strings.TrimLeft(path, ":/"))
+			return ID{}, Unsupported("%q: name a revision before the colon, such as HEAD:%s", rev, strings.TrimLeft(path, ":/"))
 		}
 		id, err := r.Rev(name)
 		if err != nil {
@@ -29,7 +31,7 @@ func (r *Repo) Rev(rev string) (ID, error) {
 	}
 	end := strings.IndexAny(rev, "^~")
 	if i := strings.Index(rev, "@{"); i >= 0 && (end < 0 || i < end) {
-		return ID{}, unsupported("%q: what a reference was, or follows, is not looked up; name a branch or a commit", rev)
+		return ID{}, Unsupported("%q: what a reference was, or follows, is not looked up; name a branch or a commit", rev)
 	}
 	if end < 0 {
 		return r.named(rev)
@@ -141,7 +143,7 @@ func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 			return id, unknown("%q is a %s, and a %s is needed", rev, kind, to)
 		}
 	}
-	return id, corrupt("%q is a tag of a tag without end", rev)
+	return id, Corrupt("%q is a tag of a tag without end", rev)
 }
 
 func (r *Repo) inTree(rev string, id ID, path string) (ID, error) {
@@ -155,7 +157,7 @@ func (r *Repo) inTree(rev string, id ID, path string) (ID, error) {
 	}
 	e, found, err := r.Lookup(id, path)
 	if err == nil && !found {
-		err = notFound("%q: the path does not exist in that revision; paths begin at the top of the repository", rev)
+		err = tool.NotFound("%q: the path does not exist in that revision; paths begin at the top of the repository", rev)
 	}
 	return e.ID, err
 }
@@ -266,12 +268,12 @@ func (r *Repo) beginning(digits string) (all []ID, err error) {
 		}
 		i, err := p.search(low)
 		if err != nil {
-			return nil, corrupt("read %s.idx: %v", p.name, err)
+			return nil, Corrupt("read %s.idx: %v", p.name, err)
 		}
 		for ; i < p.count() && len(all) <= maxAmbiguous; i++ {
 			id, err := p.id(i)
 			if err != nil {
-				return nil, corrupt("read %s.idx: %v", p.name, err)
+				return nil, Corrupt("read %s.idx: %v", p.name, err)
 			}
 			if !strings.HasPrefix(id.String(), digits) {
 				break

@@ -59,7 +59,7 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	for len(data) > 0 {
 		name, mode, hash, rest, ok := next(data)
 		if !ok || bytes.IndexByte(name, '/') >= 0 || !knownMode(&mode) {
-			return nil, corrupt("the tree %s has an entry that is not one", id)
+			return nil, Corrupt("the tree %s has an entry that is not one", id)
 		}
 		out = append(out, Entry{string(name), mode, ID(hash)})
 		data = rest
@@ -100,7 +100,7 @@ func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 		for len(data) > 0 && !found {
 			name, mode, hash, rest, ok := next(data)
 			if !ok || !knownMode(&mode) {
-				return Entry{}, false, corrupt("the tree %s has an entry that is not one", e.ID)
+				return Entry{}, false, Corrupt("the tree %s has an entry that is not one", e.ID)
 			}
 			if string(name) == part {
 				e, found = Entry{part, mode, ID(hash)}, true
