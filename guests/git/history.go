@@ -57,13 +57,14 @@ type walk struct {
 	*call
 	queue   byDate
 	seen    map[repo.ID]bool
-	without map[repo.ID]bool // commits that are not wanted, nor is what comes before them
+	without map[repo.ID]bool       // commits that are not wanted, nor is what comes before them
+	entries map[repo.ID]repo.Entry // of trees: what they have at the path of the call
 	looked  int
 	cut     bool // there may be more
 }
 
 func (c *call) walk(from *repo.Commit) *walk {
-	w := &walk{call: c, seen: map[repo.ID]bool{from.ID: true}}
+	w := &walk{call: c, seen: map[repo.ID]bool{from.ID: true}, entries: map[repo.ID]repo.Entry{}}
 	w.queue.add(from)
 	return w
 }
@@ -131,7 +132,17 @@ func (w *walk) simplify(c *repo.Commit, parents []*repo.Commit) ([]*repo.Commit,
 
 // at is what a commit has at the path of the call.
 func (w *walk) at(c *repo.Commit) (repo.Entry, error) {
+	if e, ok := w.entries[c.Tree]; ok {
+		return e, nil
+	}
 	e, _, err := w.Lookup(c.Tree, w.only)
+	if err == nil {
+		const most = 1000
+		if len(w.entries) == most {
+			clear(w.entries)
+		}
+		w.entries[c.Tree] = e
+	}
 	return e, err
 }
 

@@ -125,7 +125,7 @@ func (c *call) header(commit *repo.Commit) error {
 		}
 		lines = append(lines, merge)
 	}
-	lines = append(lines, "Author: "+person(commit.Author), "Date:   "+commit.Author.When.Format(gitDate), "")
+	lines = append(lines, "Author: "+person(commit.Author), "Date:   "+commit.Author.When.Format(gitDate))
 	for _, line := range lines {
 		if err := c.page.line(line); err != nil {
 			return err
@@ -133,6 +133,9 @@ func (c *call) header(commit *repo.Commit) error {
 	}
 	if commit.Message == "" {
 		return nil
+	}
+	if err := c.page.line(""); err != nil {
+		return err
 	}
 	for line := range strings.SplitSeq(commit.Message, "\n") {
 		if err := c.page.line("    " + line); err != nil {

@@ -83,7 +83,7 @@ func nearby(name string, candidates []string) []string {
 			continue
 		}
 		last := strings.ToLower(c[strings.LastIndexByte(c, '/')+1:])
-		if score := min(nearest.Distance(lower, strings.ToLower(c)), nearest.Distance(lower, last)); score <= max(1, len(name)/3) {
+		if score := min(nearest.Distance(lower, strings.ToLower(c)), nearest.Distance(lower, last)); score <= max(2, len(name)/3) && score < len(name)-1 {
 			found = append(found, scored{c, score})
 		}
 	}

@@ -111,7 +111,7 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, ignore *git
 			}
 		default:
 			low, high := s.below(path+"/", from, to)
-			if low < high || s.untracked && !ignored.Ignores(e.Name, true) {
+			if low < high || s.untracked && !tracked && !ignored.Ignores(e.Name, true) {
 				below = append(below, subdir{path, low, high})
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"path/filepath"
-	"sort"
 	"strings"
 )
 
@@ -85,16 +84,27 @@ func (p *pack) search(id ID) (int, error) {
 		low = int(p.fan[id[0]-1])
 	}
 	high := int(p.fan[id[0]])
-	var err error
-	i := low + sort.Search(high-low, func(i int) bool {
-		at, e := p.id(low + i)
-		if e != nil {
-			err = e
-			return true
+	// Names are as good as random, so that it is known about where one is. After some
+	// guesses, which a pack made for that can lead astray, the middle is taken.
+	const guesses = 8
+	key := func(id ID) uint64 { return uint64(binary.BigEndian.Uint32(id[1:])) }
+	lowKey, highKey := uint64(0), uint64(1)<<32
+	for n := 0; low < high; n++ {
+		mid := low + (high-low)/2
+		if k := key(id); n < guesses && lowKey <= k && k < highKey {
+			mid = low + int(uint64(high-low)*(k-lowKey)/(highKey-lowKey))
 		}
-		return bytes.Compare(at[:], id[:]) >= 0
-	})
-	return i, err
+		at, err := p.id(mid)
+		if err != nil {
+			return 0, err
+		}
+		if bytes.Compare(at[:], id[:]) < 0 {
+			low, lowKey = mid+1, key(at)
+		} else {
+			high, highKey = mid, key(at)
+		}
+	}
+	return low, nil
 }
 
 // find returns where an object is in the pack.

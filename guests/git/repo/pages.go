@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	pageBytes = 16 << 10
-	maxPages  = 192 // 3 MiB
+	pageBytes = 8 << 10
+	maxPages  = 512 // 4 MiB
 )
 
 // pages reads files in pages, and keeps those that were used last.
