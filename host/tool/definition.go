@@ -74,6 +74,9 @@ type Capabilities struct {
 	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
 	// most 32. None, with a network: those that the person names.
 	Hosts []string `json:"hosts,omitempty"`
+	// HostsOf names what of Manifest.Config holds URLs: their hosts are among those that
+	// it wants to reach, see [Capabilities.Configured].
+	HostsOf []string `json:"hosts_of,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
 }
@@ -174,6 +177,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 			return m, fmt.Errorf("manifest: two tools are named %q", spec.Name)
 		}
 		seen[spec.Name] = true
+		if err := spec.Capabilities.checkConfigured(m.Config); err != nil {
+			return m, fmt.Errorf("manifest: tool %d: %s: %w", i, spec.Name, err)
+		}
 	}
 	return m, nil
 }
@@ -239,10 +245,10 @@ func (s *Spec) check(p *patterns) error {
 // checkHosts puts the hosts into their one form.
 func (c Capabilities) checkHosts() error {
 	switch {
-	case len(c.Hosts) > 0 && c.Network == NetworkNone:
+	case len(c.Hosts)+len(c.HostsOf) > 0 && c.Network == NetworkNone:
 		return errors.New("there are hosts, and no network")
-	case len(c.Hosts) > maxHostsPerTool:
-		return fmt.Errorf("%d hosts, more than the limit of %d", len(c.Hosts), maxHostsPerTool)
+	case len(c.Hosts)+len(c.HostsOf) > maxHostsPerTool:
+		return fmt.Errorf("%d hosts, more than the limit of %d", len(c.Hosts)+len(c.HostsOf), maxHostsPerTool)
 	}
 	for i, h := range c.Hosts {
 		below, wild := strings.CutPrefix(h, "*.")

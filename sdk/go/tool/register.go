@@ -115,6 +115,15 @@ func UsesNetwork(hosts ...string) Option {
 	}
 }
 
+// UsesHostOf asks for requests through package http to the host of the URL that the
+// module is configured with under this name, see [Config].
+func UsesHostOf(config string) Option {
+	return func(e *entry) {
+		e.Capabilities.Network = "http"
+		e.Capabilities.HostsOf = append(e.Capabilities.HostsOf, config)
+	}
+}
+
 // UsesSecret asks for a secret by its name: 1 to 64 letters, digits, '_' or '-',
 // the first a letter. The tool gets a placeholder from package secrets, and the
 // host puts the value in its place, in a request of package http to one of the
@@ -125,6 +134,14 @@ func UsesNetwork(hosts ...string) Option {
 func UsesSecret(name, header string, hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header})
+	}
+}
+
+// UsesSecretWhen is [UsesSecret] where the module is configured with this value under
+// this name, see [Config]. Where it is not, the secret is not asked for.
+func UsesSecretWhen(config, value, name, header string, hosts ...string) Option {
+	return func(e *entry) {
+		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header, When: config + "=" + value})
 	}
 }
 
@@ -161,6 +178,7 @@ type capabilities struct {
 	Network     string `json:"network,omitempty"`
 
 	Hosts   []string `json:"hosts,omitempty"`
+	HostsOf []string `json:"hosts_of,omitempty"`
 	Secrets []secret `json:"secrets,omitempty"`
 }
 
@@ -168,6 +186,7 @@ type secret struct {
 	Name   string   `json:"name"`
 	Hosts  []string `json:"hosts,omitempty"`
 	Header string   `json:"header,omitempty"`
+	When   string   `json:"when,omitempty"`
 }
 
 const (
