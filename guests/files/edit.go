@@ -62,19 +62,19 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	changes := findChanges(content, in.OldString, in.NewString)
 	switch {
 	case len(changes) == 0:
-		return editResult{}, tool.InvalidInput("old_string does not occur in %s%s", l.shown(), nearMiss(content, in.OldString))
+		return editResult{}, tool.Coded("NO_MATCH", tool.InvalidInput("old_string does not occur in %s%s", l.shown(), nearMiss(content, in.OldString)))
 	case len(changes) > 1 && !in.ReplaceAll:
-		return editResult{}, tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.shown())
+		return editResult{}, tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.shown()))
 	}
 	if len(changes) > maxReplacements {
-		return editResult{}, tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.shown())
+		return editResult{}, tool.Coded("TOO_MANY", tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.shown()))
 	}
 	size := len(content)
 	for _, c := range changes {
 		size += len(c.text) - (c.end - c.start)
 	}
 	if size > maxEditBytes {
-		return editResult{}, tool.InvalidInput("edit %s: the result would have %s, more than the limit of %s", l.shown(), humanSize(int64(size)), humanSize(maxEditBytes))
+		return editResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: the result would have %s, more than the limit of %s", l.shown(), humanSize(int64(size)), humanSize(maxEditBytes)))
 	}
 	// All of the result before the file changes: a call that runs out of memory
 	// should fail without an effect.
@@ -97,7 +97,7 @@ func readForEdit(l location) ([]byte, error) {
 		return nil, l.fault("edit", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, tool.InvalidInput("edit %s: is not a regular file", l.shown())
+		return nil, tool.Coded("NOT_A_FILE", tool.InvalidInput("edit %s: is not a regular file", l.shown()))
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -105,7 +105,7 @@ func readForEdit(l location) ([]byte, error) {
 	}
 	defer f.Close()
 	if info.Size() > maxEditBytes {
-		return nil, tool.InvalidInput("edit %s: has %s, more than the limit of %s", l.shown(), humanSize(info.Size()), humanSize(maxEditBytes))
+		return nil, tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: has %s, more than the limit of %s", l.shown(), humanSize(info.Size()), humanSize(maxEditBytes)))
 	}
 	// io.ReadAll would hold several copies of a large file.
 	var content bytes.Buffer
@@ -114,10 +114,10 @@ func readForEdit(l location) ([]byte, error) {
 		return nil, l.fault("edit", err)
 	}
 	if content.Len() > maxEditBytes {
-		return nil, tool.InvalidInput("edit %s: grew beyond the limit of %s while it was read", l.shown(), humanSize(maxEditBytes))
+		return nil, tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: grew beyond the limit of %s while it was read", l.shown(), humanSize(maxEditBytes)))
 	}
 	if isBinary(content.Bytes()) {
-		return nil, tool.Parse("edit %s: is a binary file (it holds a NUL byte)", l.shown())
+		return nil, tool.Coded("BINARY_FILE", tool.Parse("edit %s: is a binary file (it holds a NUL byte)", l.shown()))
 	}
 	return content.Bytes(), nil
 }

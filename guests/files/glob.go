@@ -38,7 +38,7 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 		return globResult{}, tool.InvalidInput("pattern is empty; ** finds all files")
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return globResult{}, tool.InvalidInput("pattern %q is malformed; quote special characters with a backslash", in.Pattern)
+		return globResult{}, tool.Coded("BAD_PATTERN", tool.InvalidInput("pattern %q is malformed; quote special characters with a backslash", in.Pattern))
 	}
 	start := in.Path
 	base, rest := doublestar.SplitPattern(pattern)

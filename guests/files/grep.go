@@ -47,7 +47,7 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	}
 	filter := in.FileFilter
 	if !doublestar.ValidatePattern(filter) {
-		return grepResult{}, tool.InvalidInput("file_filter %q is malformed", filter)
+		return grepResult{}, tool.Coded("BAD_PATTERN", tool.InvalidInput("file_filter %q is malformed", filter))
 	}
 	l, err := locate(in.Path)
 	if err != nil {

@@ -52,7 +52,7 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 		return lsResult{}, l.fault("list", err)
 	}
 	if !info.IsDir() {
-		return lsResult{}, tool.InvalidInput("list %s: is a file, not a directory; file_read shows it", l.shown())
+		return lsResult{}, tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("list %s: is a file, not a directory; file_read shows it", l.shown()))
 	}
 	dirEntries, err := os.ReadDir(l.abs)
 	if err != nil {

@@ -93,15 +93,15 @@ func (l location) fault(op string, err error) error {
 	case errors.Is(err, syscall.EACCES):
 		return tool.IO("%s %s: permission denied: the host's own permissions forbid it, or it is neither a regular file nor a directory, or it has several hard links and cannot be changed", op, l.shown())
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		return tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.shown())
+		return tool.Coded("NO_SPACE", tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.shown()))
 	case tool.AsError(err).Code == tool.CodeDenied:
 		return tool.Denied("%s %s: not permitted: the path is outside the granted directories, or needs more care than others", op, l.shown())
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.NotFound("%s %s: no such file or directory%s", op, l.shown(), l.hint())
 	case errors.Is(err, syscall.ENOTDIR):
-		return tool.InvalidInput("%s %s: a part of the path is a file, not a directory", op, l.shown())
+		return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: a part of the path is a file, not a directory", op, l.shown()))
 	case errors.Is(err, syscall.EISDIR):
-		return tool.InvalidInput("%s %s: is a directory", op, l.shown())
+		return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is a directory", op, l.shown()))
 	case errors.Is(err, syscall.EROFS):
 		return tool.Denied("%s %s: the directory is granted read-only", op, l.shown())
 	case errors.Is(err, syscall.ELOOP):

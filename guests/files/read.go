@@ -56,7 +56,7 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 		return readResult{Output: l.shown() + " is a directory:\n" + list.Output, Count: list.Count}, nil
 	}
 	if !info.Mode().IsRegular() {
-		return readResult{}, tool.InvalidInput("read %s: is neither a file nor a directory", l.shown())
+		return readResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("read %s: is neither a file nor a directory", l.shown()))
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	}
 	r := newLineReader(f, maxShownLine*4) // the longest UTF-8 character has 4 bytes
 	if isBinary(r.head()) {
-		return readResult{}, tool.Parse("read %s: is a binary file (it holds a NUL byte), which file_read does not show", l.shown())
+		return readResult{}, tool.Coded("BINARY_FILE", tool.Parse("read %s: is a binary file (it holds a NUL byte), which file_read does not show", l.shown()))
 	}
 	var text strings.Builder
 	number, next := 0, 0
@@ -114,7 +114,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		text.WriteString(shown)
 	}
 	if number > 0 && p.offset > number && next == 0 {
-		return readResult{}, tool.InvalidInput("offset %d is beyond the end of %s, which has %s", p.offset, l.shown(), count(number, "line", "lines"))
+		return readResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("offset %d is beyond the end of %s, which has %s", p.offset, l.shown(), count(number, "line", "lines")))
 	}
 	out := readResult{Output: strings.TrimSuffix(text.String(), "\n"), NextOffset: next}
 	if p.whole {

@@ -133,7 +133,7 @@ func (s *searcher) begin(ctx context.Context) error {
 		}
 		pattern, err := lines.Compile(s.expr, 0)
 		if err != nil {
-			return tool.InvalidInput("pattern: %w", err)
+			return tool.Coded("BAD_PATTERN", tool.InvalidInput("pattern: %w", err))
 		}
 		s.own = &lines.Scanner{Pattern: pattern, Context: s.context, Chars: maxShownLine, Check: ctx.Err}
 	}

@@ -53,9 +53,9 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	case err != nil:
 		return writeResult{}, l.fault("write", err)
 	case info.IsDir():
-		return writeResult{}, tool.InvalidInput("write %s: is a directory", l.shown())
+		return writeResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("write %s: is a directory", l.shown()))
 	case !info.Mode().IsRegular():
-		return writeResult{}, tool.InvalidInput("write %s: is not a regular file", l.shown())
+		return writeResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("write %s: is not a regular file", l.shown()))
 	default:
 		if err := checkHash(l, in.ExpectedSHA256); err != nil {
 			return writeResult{}, err
@@ -164,7 +164,7 @@ func checkHash(l location, want string) error {
 
 func compareHash(l location, have, want string) error {
 	if want != "" && !strings.EqualFold(have, want) {
-		return tool.InvalidInput("%s has changed since it was read: its content has another hash than expected_sha256; read it again with file_read", l.shown())
+		return tool.Coded("CONTENT_CHANGED", tool.InvalidInput("%s has changed since it was read: its content has another hash than expected_sha256; read it again with file_read", l.shown()))
 	}
 	return nil
 }

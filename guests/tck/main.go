@@ -1,7 +1,7 @@
 // Command tck is the guest of the conformance tests. Its tools exercise one
 // part of the contract each, so that the test of a host can tell which part is
 // broken: how arguments and results cross memory (echo, alloc), every error
-// (fail, panic), every import (host, log), and what a call carries (context).
+// (fail, panic), every import (host, log, keep), and what a call carries (context).
 package main
 
 import (
@@ -10,8 +10,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +34,8 @@ func init() {
 	tool.Register("fail", "Returns the error that is asked for.", fail)
 	tool.Register("log", "Logs the text once at every level.", logAll)
 	tool.Register("host", "Calls every host function once and returns what came back.", host,
-		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""))
+		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""), tool.KeepsData())
+	tool.Register("keep", "Sets and deletes keys of the store, and returns what it then holds.", keep, tool.KeepsData())
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
 	tool.Config("color", "red")
 	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", configured)
@@ -197,6 +200,50 @@ func host(ctx context.Context, in hostArgs) (hostResult, error) {
 		if info.IsDir() {
 			out.File = "dir"
 		}
+	}
+	return out, nil
+}
+
+type keepArgs struct {
+	Set    map[string]string `json:"set,omitempty" desc:"What to set."`
+	TTL    int               `json:"ttl_ms,omitempty" desc:"How long that is kept; 0 is forever."`
+	Delete []string          `json:"delete,omitempty" desc:"What to delete then."`
+	Prefix string            `json:"prefix,omitempty" desc:"How the keys begin that are returned."`
+	Limit  uint32            `json:"limit,omitempty" desc:"How many." default:"1000"`
+	Fail   bool              `json:"fail,omitempty" desc:"Whether the call fails in the end."`
+}
+
+type keepResult struct {
+	Keys   []string          `json:"keys"`
+	Values map[string]string `json:"values"`
+	Errors map[string]string `json:"errors,omitempty"` // by key
+}
+
+func keep(_ context.Context, in keepArgs) (keepResult, error) {
+	out := keepResult{Values: map[string]string{}, Errors: map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(in.Set)) {
+		if err := kv.Set(key, []byte(in.Set[key]), time.Duration(in.TTL)*time.Millisecond); err != nil {
+			out.Errors[key] = err.Error()
+		}
+	}
+	for _, key := range in.Delete {
+		if err := kv.Delete(key); err != nil {
+			out.Errors[key] = err.Error()
+		}
+	}
+	var err error
+	if out.Keys, err = kv.Keys(in.Prefix, in.Limit); err != nil {
+		return out, err
+	}
+	for _, key := range out.Keys {
+		value, ok, err := kv.Get(key)
+		if err != nil || !ok {
+			return out, fmt.Errorf("%s is listed and not there: %v", key, err)
+		}
+		out.Values[key] = string(value)
+	}
+	if in.Fail {
+		return out, tool.Failed("as asked")
 	}
 	return out, nil
 }

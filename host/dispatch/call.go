@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 
+	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -30,6 +30,7 @@ type pending struct {
 	usage  tool.Usage  // of the guest, once it has run
 	result tool.Result
 	err    error
+	view   *kept.View // of the store of its module; nil: it has none
 
 	rehearsing bool
 	held       []tool.Progress // what a rehearsed call has said
@@ -123,6 +124,10 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	if err := p.checkGiven(entry); err != nil { // again: an answer can take long
 		return tool.Result{}, nil, err
 	}
+	grant, err := p.openStore(ctx, grant, entry)
+	if err != nil {
+		return tool.Result{}, nil, err
+	}
 	if err := p.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, nil, err
 	}
@@ -138,7 +143,7 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	p.d.openOf(entry)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	p.usage = result.Usage
-	if missing := entry.MissingHint(); missing != nil && result.Err != nil && slices.Contains([]tool.Code{tool.CodeFailed, tool.CodeTrap, tool.CodeDenied}, result.Err.Code) {
+	if missing := entry.MissingHint(); missing != nil && result.Err != nil && mayMiss(result.Err.Code) {
 		failed := *result.Err
 		if failed.Hint != nil {
 			missing = tool.Advise("; ").And(missing)
@@ -150,6 +155,12 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		p.d.ahead.add(p.call, result.Usage.Duration)
 	}
 	return result, staged, err
+}
+
+// mayMiss reports whether a tool may have failed with this code for what it was not
+// given: not with what the host says about the call, but for a refusal and a crash.
+func mayMiss(code tool.Code) bool {
+	return !code.OfHost() || code == tool.CodeTrap || code == tool.CodeDenied
 }
 
 // refusal ends a call on its way with a result, which its caller reads like any
@@ -167,6 +178,7 @@ var errCrash = errors.New("the host crashed")
 func (p *pending) drive(ctx context.Context) {
 	defer close(p.done)
 	defer p.pass()
+	defer p.closeStore()
 	p.result, p.err = hostFault(p.call.Tool), errCrash // until more is known
 	result, err := contain(func() (tool.Result, error) { return p.carryOut(ctx) })
 	if refused, ok := errors.AsType[*refusal](err); ok {

@@ -21,6 +21,8 @@ func editWorld(t *testing.T) (*world, *Dispatcher, *[]string) {
 	m, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{{Name: "m", Digest: "d", Origin: tool.OriginBuiltin}: {Name: "m", Tools: []tool.Spec{
 		spec("look", `"path":{"type":"string"}`, &tool.Content{Path: "path"}),
 		spec("edit", `"path":{"type":"string"},"was":{"type":"string"}`, &tool.Content{Path: "path", Hash: "was"}),
+		spec("lines", `"path":{"type":"string"},"was":{"type":"string"}`, &tool.Content{Path: "path", Hash: "was", Lines: true}),
+		spec("patch", `"patch":{"type":"string"},"was":{"type":"object"}`, &tool.Content{Patch: "patch", Hash: "was"}),
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +32,11 @@ func editWorld(t *testing.T) (*world, *Dispatcher, *[]string) {
 	w.run = func(_ context.Context, _ policy.Grant, _ *tool.Module, c tool.Call, _ func(tool.Progress)) (tool.Result, error) {
 		ran = append(ran, c.Tool+" "+string(c.Args))
 		hash := "h1"
-		if c.Tool == "edit" {
+		switch c.Tool {
+		case "edit", "lines":
 			hash = "h2"
+		case "patch":
+			return tool.Result{Output: json.RawMessage(`{"output":"","sha256":{"a.txt":"p1","new.txt":"p2","elsewhere.txt":"p3"}}`)}, nil
 		}
 		return tool.Result{Output: json.RawMessage(`{"output":"","sha256":"` + hash + `"}`)}, nil
 	}
@@ -72,6 +77,100 @@ func TestAModelEditsOnlyWhatItHasSeen(t *testing.T) {
 	}
 	if got := strings.Join(*ran, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("ran\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// numbered is a call of a tool in a step of the first turn.
+func numbered(step int, name, args string) tool.Call {
+	c := aCall(name, args)
+	c.Turn, c.Step = 1, step
+	return c
+}
+
+func TestLinesAreCountedInWhatWasShown(t *testing.T) {
+	const a = `{"path":"a.txt"}`
+	type aStep []string // its calls
+	tests := map[string]struct {
+		steps []aStep
+		ran   string // the last call that ran
+		code  tool.Code
+		says  string
+	}{
+		"read in the step before":             {[]aStep{{"look"}, {"lines"}}, `lines {"path":"a.txt","was":"h1"}`, "", ""},
+		"read in the same step":               {[]aStep{{"look", "lines"}}, `look ` + a, tool.CodeUnseen, "before this step"},
+		"read again in the same step":         {[]aStep{{"look"}, {"look", "lines"}}, `lines {"path":"a.txt","was":"h1"}`, "", ""},
+		"changed in the step before":          {[]aStep{{"look"}, {"lines"}, {"lines"}}, `lines {"path":"a.txt","was":"h2"}`, "", ""},
+		"changed by lines in the same step":   {[]aStep{{"look"}, {"lines", "lines"}}, `lines {"path":"a.txt","was":"h1"}`, tool.CodeMoved, "take the line numbers from the results of this step"},
+		"changed by text in the same step":    {[]aStep{{"look"}, {"edit", "lines"}}, `edit {"path":"a.txt","was":"h1"}`, tool.CodeMoved, "an earlier call of this step has changed"},
+		"text after lines in the same step":   {[]aStep{{"look"}, {"lines", "edit"}}, `edit {"path":"a.txt","was":"h2"}`, "", ""},
+		"refused, and again in the next step": {[]aStep{{"look"}, {"edit", "lines"}, {"lines"}}, `lines {"path":"a.txt","was":"h2"}`, "", ""},
+		"three changes of text in one step":   {[]aStep{{"look"}, {"edit", "edit", "edit"}}, `edit {"path":"a.txt","was":"h2"}`, "", ""},
+		"never read":                          {[]aStep{{"lines"}}, "", tool.CodeUnseen, "read the file first"},
+		"an empty hash of the model's own":    {[]aStep{{`edit {"path":"a.txt","was":""}`}}, "", tool.CodeUnseen, "read the file first"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, d, ran := editWorld(t)
+			var last tool.Result
+			for i, calls := range tt.steps {
+				for _, call := range calls {
+					name, args, ok := strings.Cut(call, " ")
+					if !ok {
+						args = a
+					}
+					var err error
+					if last, err = d.Call(t.Context(), numbered(i+1, name, args)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var code tool.Code
+			text := ""
+			if last.Err != nil {
+				code, text = last.Err.Code, last.Err.Message+"; "+last.Err.Hint.String()
+			}
+			if code != tt.code || !strings.Contains(text, tt.says) || tt.ran != strings.Join((*ran)[max(0, len(*ran)-1):], "") {
+				t.Errorf("%s %s; ran %v", code, text, *ran)
+			}
+		})
+	}
+}
+
+func TestAPatchIsOfWhatWasSeen(t *testing.T) {
+	_, d, ran := editWorld(t)
+	do := func(name, args string) string {
+		t.Helper()
+		r, err := d.Call(t.Context(), aCall(name, args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Err != nil {
+			return string(r.Err.Code) + " " + r.Err.Message
+		}
+		return ""
+	}
+	const both = `{"patch":"*** Begin Patch\n*** Update File: ./a.txt\n@@\n-x\n*** Delete File: b.txt\n*** Add File: new.txt\n+x\n*** End Patch"}`
+	do("look", `{"path":"a.txt"}`)
+	if got := do("patch", both); !strings.Contains(got, "CONTENT_NOT_SEEN") || !strings.Contains(got, "/work/b.txt") || len(*ran) != 1 {
+		t.Errorf("one of two was seen: %q, ran %q", got, *ran)
+	}
+	do("look", `{"path":"b.txt"}`)
+	if got := do("patch", both); got != "" || !strings.HasSuffix((*ran)[2], `"was":{"./a.txt":"h1","b.txt":"h1"}}`) {
+		t.Errorf("both were seen: %q, ran %q", got, *ran)
+	}
+	// The result names a.txt, which the patch has another name for, and a file that is none of it.
+	const one = `{"patch":"*** Begin Patch\n*** Delete File: %s\n*** End Patch"}`
+	for name, code := range map[string]string{"a.txt": "CONTENT_NOT_SEEN", "b.txt": "CONTENT_NOT_SEEN", "elsewhere.txt": "CONTENT_NOT_SEEN", "new.txt": ""} {
+		if got := do("patch", strings.Replace(one, "%s", name, 1)); !strings.HasPrefix(got, code) || code == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if last := (*ran)[len(*ran)-1]; !strings.HasSuffix(last, `"was":{"new.txt":"p2"}}`) {
+		t.Errorf("ran %q", last)
+	}
+	// What is no patch the tool itself refuses.
+	if got := do("patch", `{"patch":"x"}`); got != "" || !strings.HasSuffix((*ran)[len(*ran)-1], `patch {"patch":"x"}`) {
+		t.Errorf("%q, ran %q", got, *ran)
 	}
 }
 

@@ -321,7 +321,7 @@ func (s *Session) propose(ctx context.Context, call tool.Call) error {
 }
 
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
-func (s *Session) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
+func (s *Session) Run(ctx context.Context, prompt string, with ...agent.With) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
 			yield(session.Event{}, errors.New("the session has no model"))

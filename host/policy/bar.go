@@ -84,7 +84,7 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 		d.bar(byDefault(MountsRule), fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
 			tool.Advise("name what it leads to, if tools are shown that"))
 	case !writes:
-	case !m.Write && d.entry.Content != nil && d.entry.Content.Path == f.Arg:
+	case !m.Write && d.entry.Content.Argument() == f.Arg:
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
 		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
 		if from != (From{}) {

@@ -59,7 +59,7 @@ func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, er
 	}
 	for _, c := range r.Where {
 		arg, _, _ := strings.Cut(strings.TrimPrefix(c.Arg(), "/"), "/")
-		if !entry.Schema.HasProperty(arg) {
+		if !entry.Schema.HasProperty(arg) && arg != entry.Content.Argument() {
 			return wrong(FaultArgument, "", "%s has no argument %q", r.Tool, arg)
 		}
 	}

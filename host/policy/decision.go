@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +85,14 @@ func (d Decision) Reason() string { return d.reason }
 func (d Decision) Origin() string { return d.by.Origin }
 
 func (d Decision) args() *match.Arguments {
-	return match.NewArguments(d.call.Args, d.call.Cwd, d.work)
+	args := match.NewArguments(d.call.Args, d.call.Cwd, d.work)
+	if c := d.entry.Content; c != nil && c.Patch != "" {
+		args.Derive(tool.PatchPath, func() ([]string, bool) {
+			there, made, err := c.Files(d.call.Args)
+			return slices.Concat(there, made), err == nil
+		})
+	}
+	return args
 }
 
 // secretNames are the secrets that the tool asks for, as a rule names them.
@@ -241,7 +249,7 @@ func (d Decision) newGrant() (Grant, error) {
 	}
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
-		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets),
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets), keeps: caps.Store,
 	}
 	var opened paths.Opened
 	for _, s := range d.reads {

@@ -163,7 +163,7 @@ func (d Decision) Foreseen() Decision {
 	}
 	var changes []tool.Change
 	for _, f := range d.facts.Files {
-		if f.Path != "" && (d.entry.Content == nil || d.entry.Content.Path == f.Arg) {
+		if f.Path != "" && (d.entry.Content == nil || d.entry.Content.Argument() == f.Arg) {
 			changes = append(changes, tool.Change{Path: f.Path, Kind: tool.Modified})
 		}
 	}
@@ -255,8 +255,8 @@ func (d Decision) relative(name string) string {
 }
 
 // PathArgs lists the paths that arguments of a call name, as text: those of the
-// argument in which the tool says that it takes its file, and of all whose name
-// ends with path or file.
+// argument in which the tool says that it takes its file, or its patch, and of all
+// whose name ends with path or file.
 func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(call.Args, &args) != nil {
@@ -279,6 +279,12 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 			for i, raw := range list {
 				add(match.Pointer(name, strconv.Itoa(i)), raw)
 			}
+		}
+	}
+	if c := entry.Content; c != nil && c.Patch != "" {
+		there, made, _ := c.Files(call.Args)
+		for _, name := range slices.Concat(there, made) {
+			out = append(out, NamedFile{Arg: tool.PatchPath, Named: paths.Absolute(name, call.Cwd)})
 		}
 	}
 	return out
@@ -306,7 +312,7 @@ func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	return out
 }
 
-// maxPathArgs is how many paths of a call are looked at.
+// maxPathArgs is how many paths of a call are looked at, besides all of a patch.
 const maxPathArgs = 256
 
 // warning is what a person should know about the special paths of the call.

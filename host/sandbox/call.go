@@ -113,6 +113,37 @@ func nests(data []byte, limit int) bool {
 	return false
 }
 
+// toolImages are the images that a tool returned, and a note about those that nobody
+// will see.
+func toolImages(out *abi.Output) (images []tool.Image, note string) {
+	const named = 3 // that were left out, of which the note says why
+	var notes []string
+	n, left := 0, 0
+	for _, c := range out.Content {
+		if c.Kind != abi.ContentImage {
+			continue
+		}
+		n++
+		err := errTooManyImages
+		if c.Data != nil {
+			var img tool.Image
+			if img, err = tool.NewImage(c.Mime, c.Data); err == nil {
+				images = append(images, img)
+				continue
+			}
+		}
+		if left++; left <= named {
+			notes = append(notes, fmt.Sprintf("image %d of the result was left out: %v", n, err))
+		}
+	}
+	if left > named {
+		notes = append(notes, fmt.Sprintf("and so were %d more", left-named))
+	}
+	return images, strings.Join(notes, "\n")
+}
+
+var errTooManyImages = errors.New("it is empty, or larger or one more than one result may have")
+
 // toolOutput makes one JSON object of what a tool returned, or says what is wrong
 // with that.
 func toolOutput(out *abi.Output) (raw json.RawMessage, wrong string) {
@@ -133,7 +164,11 @@ func toolOutput(out *abi.Output) (raw json.RawMessage, wrong string) {
 	for _, c := range out.Content {
 		switch c.Kind {
 		case abi.ContentImage:
-			text = append(text, "[image "+c.Mime+"]")
+			what := c.Mime
+			if img, err := tool.NewImage(c.Mime, c.Data); err == nil {
+				what = img.String()
+			}
+			text = append(text, "[image "+what+"]")
 		case abi.ContentResource:
 			text = append(text, strings.TrimSpace(c.Title+" "+c.Text))
 		default:

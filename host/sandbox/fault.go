@@ -77,7 +77,8 @@ func judge(v verdict) (tool.Result, error) {
 		r.Err.Hint = tool.Advise("this is a fault of the module; report it to its author")
 		return r, nil
 	}
-	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes)}, nil
+	images, note := toolImages(v.out)
+	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes), Images: images, Note: v.redact.Text(note)}, nil
 }
 
 // late reports whether a guest was ended by its deadline. The engine has exit
@@ -196,18 +197,23 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 		code tool.Code
 		typ  tool.ErrorType
 	}{
-		abi.InvalidInput: {tool.CodeFailed, tool.ValidationFailed},
+		abi.InvalidInput: {tool.CodeInvalidArgs, tool.ValidationFailed},
 		abi.UnknownTool:  {tool.CodeUnknownTool, tool.NotFound},
-		abi.NotFound:     {tool.CodeFailed, tool.NotFound},
+		abi.NotFound:     {tool.CodeNotFound, tool.NotFound},
 		abi.Denied:       {tool.CodeDenied, tool.PermissionDenied},
-		abi.IO:           {tool.CodeFailed, tool.IOError},
-		abi.Parse:        {tool.CodeFailed, tool.ParseError},
-		abi.Unavailable:  {tool.CodeFailed, tool.IOError},
+		abi.IO:           {tool.CodeIO, tool.IOError},
+		abi.Parse:        {tool.CodeParse, tool.ParseError},
+		abi.Unavailable:  {tool.CodeUnavailable, tool.IOError},
 		abi.Cancelled:    {tool.CodeCancelled, tool.InternalError},
 		abi.Failed:       {tool.CodeFailed, tool.InternalError},
 	}
-	t := types[e.Case]
-	message := e.Message
+	t, message := types[e.Case], e.Message
+	switch {
+	case e.Native:
+		t.code, message = tool.CutCode(message, t.code)
+	case !t.code.OfHost(): // commands and plugins know no codes
+		t.code = tool.CodeFailed
+	}
 	if message == "" {
 		message = "the tool gave up without saying why"
 	}

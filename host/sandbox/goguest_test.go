@@ -13,11 +13,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -107,12 +114,12 @@ func TestGoGuest(t *testing.T) {
 			code tool.Code
 			typ  tool.ErrorType
 		}{
-			"invalid-input": {tool.CodeFailed, tool.ValidationFailed},
-			"not-found":     {tool.CodeFailed, tool.NotFound},
+			"invalid-input": {tool.CodeInvalidArgs, tool.ValidationFailed},
+			"not-found":     {tool.CodeNotFound, tool.NotFound},
 			"denied":        {tool.CodeDenied, tool.PermissionDenied},
-			"io":            {tool.CodeFailed, tool.IOError},
-			"parse":         {tool.CodeFailed, tool.ParseError},
-			"unavailable":   {tool.CodeFailed, tool.IOError},
+			"io":            {tool.CodeIO, tool.IOError},
+			"parse":         {tool.CodeParse, tool.ParseError},
+			"unavailable":   {tool.CodeUnavailable, tool.IOError},
 			"cancelled":     {tool.CodeCancelled, tool.InternalError},
 			"failed":        {tool.CodeFailed, tool.InternalError},
 			"plain":         {tool.CodeFailed, tool.InternalError},
@@ -180,6 +187,69 @@ func TestGoGuest(t *testing.T) {
 		}
 		if len(out.Errors) != 6 || len(said) != 2 || said[1].Message != "half" || said[1].Done != 1 || *said[1].Total != 2 {
 			t.Errorf("errors %v, reports %+v", out.Errors, said)
+		}
+	})
+
+	t.Run("a store", func(t *testing.T) {
+		const secret = "hunter2-hunter2"
+		known := new(redact.Redactor)
+		known.Add(secret)
+		box := newBox(t, sandbox.Options{CacheDir: cache, Redact: known})
+		stores := kept.New(policy.Limits{StoreBytes: 100_000, SessionStoreBytes: 1 << 20}, time.Now)
+		type keeps struct {
+			Keys           []string
+			Values, Errors map[string]string
+		}
+		call := func(args map[string]any) (out keeps) {
+			t.Helper()
+			j := granted(t, mod, ask{tool: "keep", args: marshal(t, args), caps: tool.Capabilities{Store: true}})
+			view, err := stores.Open(t.Context(), mod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer view.Close()
+			j.grant = j.grant.Keeping(view)
+			r := j.mustRun(t, box)
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if body, any := view.Changes("keep"); any {
+				stores.Fold(session.Seal(session.NewDraft(session.TypeCallKept, 0, 0, "", body), 1, time.Now(), [32]byte{}, [32]byte{}))
+			}
+			if err := json.Unmarshal(r.Output, &out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		type values = map[string]string
+		many := strings.Repeat("k", 256)
+		for _, c := range []struct {
+			what string
+			args map[string]any
+			want keeps
+		}{
+			{"nothing", map[string]any{}, keeps{Values: values{}}},
+			{"what it sets", map[string]any{"set": values{"b": "2", "a": "", many: "3"}}, keeps{[]string{"a", "b", many}, values{"a": "", "b": "2", many: "3"}, nil}},
+			{"what another call has set", map[string]any{"delete": []string{many, "none"}, "limit": 1}, keeps{[]string{"a"}, values{"a": ""}, nil}},
+			{"by a prefix", map[string]any{"set": values{"a/1": "x"}, "prefix": "a/"}, keeps{[]string{"a/1"}, values{"a/1": "x"}, nil}},
+			{"what it may not", map[string]any{"prefix": "z", "set": values{
+				"": "x", many + "k": "x", "large": strings.Repeat("x", 64<<10+1), "of " + secret: "x",
+			}}, keeps{nil, values{}, values{
+				"": "store failed: the key is empty", many + "k": "store failed: the key has 257 bytes; it may have 256",
+				"large": "store is full: the limit is 65536 bytes", "of " + known.Text(secret): "store failed: the key holds a secret",
+			}}},
+			{"more than there is room", map[string]any{"prefix": "r", "set": values{"r1": strings.Repeat("x", 60_000), "r2": strings.Repeat("x", 60_000)}, "delete": []string{"r1"}},
+				keeps{nil, values{}, values{"r2": "store is full: the limit is 100000 bytes"}}},
+			{"a secret", map[string]any{"prefix": "s", "set": values{"s": "it is " + secret}}, keeps{[]string{"s"}, values{"s": "it is " + known.Text(secret)}, nil}},
+		} {
+			got := call(c.args)
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.what, diff)
+			}
+		}
+		for _, caps := range []tool.Capabilities{{}, {Store: true}} { // asked for neither, and given none
+			r := granted(t, mod, ask{tool: "keep", args: "{}", caps: caps}).mustRun(t, box)
+			failure(t, r, tool.CodeDenied, tool.PermissionDenied, "the key-value store is not granted to this call")
 		}
 	})
 
@@ -267,7 +337,7 @@ func TestGoGuest(t *testing.T) {
 
 	t.Run("its manifest", func(t *testing.T) {
 		m, err := box.Describe(t.Context(), mod)
-		if err != nil || m.Name != "tck" || len(m.Tools) != 8 {
+		if err != nil || m.Name != "tck" || len(m.Tools) != 9 {
 			t.Errorf("Describe says %+v, %v", m, err)
 		}
 	})

@@ -266,7 +266,7 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 func TestModulesImportOnlyWhatTheirToolsAskFor(t *testing.T) {
 	asks := map[string]string{
 		"exec": `"exec":"command"`, "http": `"network":"http"`, "search": `"files":"read"`, "secrets": `"secrets":[{"name":"TOKEN"}]`,
-		"log": "", "progress": "", "config": "", "kv": "",
+		"kv": `"store":true`, "log": "", "progress": "", "config": "",
 	}
 	box := newBox(t, sandbox.Options{Interpreter: true})
 	for _, f := range hostmod.Functions {
@@ -643,7 +643,7 @@ func TestLargeResultsAreCut(t *testing.T) {
 		o := bigStructured(bytes.Repeat([]byte("x"), 60_000))
 		o.Call = w.ReturnWords(w.ResultErr, w.ErrorNotFound, dataAt, 60_000, 0, 0)
 		r := granted(t, probe(o), a).mustRun(t, box)
-		failure(t, r, tool.CodeFailed, tool.NotFound, "xxx ...")
+		failure(t, r, tool.CodeNotFound, tool.NotFound, "xxx ...")
 		if len(r.Err.Message) > limit+8 {
 			t.Errorf("the message has %d bytes", len(r.Err.Message))
 		}
@@ -656,13 +656,13 @@ func TestErrorsOfTheTool(t *testing.T) {
 		code tool.Code
 		typ  tool.ErrorType
 	}{
-		w.ErrorInvalidInput: {tool.CodeFailed, tool.ValidationFailed},
+		w.ErrorInvalidInput: {tool.CodeInvalidArgs, tool.ValidationFailed},
 		w.ErrorUnknownTool:  {tool.CodeUnknownTool, tool.NotFound},
-		w.ErrorNotFound:     {tool.CodeFailed, tool.NotFound},
+		w.ErrorNotFound:     {tool.CodeNotFound, tool.NotFound},
 		w.ErrorDenied:       {tool.CodeDenied, tool.PermissionDenied},
-		w.ErrorIO:           {tool.CodeFailed, tool.IOError},
-		w.ErrorParse:        {tool.CodeFailed, tool.ParseError},
-		w.ErrorUnavailable:  {tool.CodeFailed, tool.IOError},
+		w.ErrorIO:           {tool.CodeIO, tool.IOError},
+		w.ErrorParse:        {tool.CodeParse, tool.ParseError},
+		w.ErrorUnavailable:  {tool.CodeUnavailable, tool.IOError},
 		w.ErrorCancelled:    {tool.CodeCancelled, tool.InternalError},
 		w.ErrorFailed:       {tool.CodeFailed, tool.InternalError},
 	} {
@@ -674,6 +674,42 @@ func TestErrorsOfTheTool(t *testing.T) {
 		if r.Err == nil || r.Err.Code != want.code || r.Err.Type != want.typ || !strings.Contains(r.Err.Message, says) {
 			t.Errorf("case %d became %+v", discriminant, r.Err)
 		}
+	}
+}
+
+// A tool's own code is taken off its message, and no tool passes for the host with one.
+func TestCodesOfTheTool(t *testing.T) {
+	box := newBox(t, sandbox.Options{Interpreter: true})
+	for name, tt := range map[string]struct {
+		kind  uint32
+		text  string
+		code  tool.Code
+		typ   tool.ErrorType
+		still string
+	}{
+		"a code of its own":                      {w.ErrorInvalidInput, "NOT_UNIQUE: 3 times", "NOT_UNIQUE", tool.ValidationFailed, "3 times"},
+		"one that the host gives too":            {w.ErrorFailed, "NOT_FOUND: no such key", tool.CodeNotFound, tool.InternalError, "no such key"},
+		"the one of its kind, said again":        {w.ErrorFailed, "TOOL_FAILED: README: no", tool.CodeFailed, tool.InternalError, "README: no"},
+		"a denial that says so":                  {w.ErrorDenied, "DENIED: README: no", tool.CodeDenied, tool.PermissionDenied, "README: no"},
+		"a code and no words":                    {w.ErrorIO, "NO_SPACE: ", "NO_SPACE", tool.IOError, "without saying why"},
+		"a denial of the host":                   {w.ErrorFailed, "DENIED: a rule said no", tool.CodeFailed, tool.InternalError, "DENIED: a rule said no"},
+		"an interruption":                        {w.ErrorFailed, "INTERRUPTED: again", tool.CodeFailed, tool.InternalError, "INTERRUPTED: again"},
+		"a fault of the host":                    {w.ErrorNotFound, "HOST_FAULT: sorry", tool.CodeNotFound, tool.NotFound, "HOST_FAULT: sorry"},
+		"content that was not seen":              {w.ErrorInvalidInput, "CONTENT_NOT_SEEN: x", tool.CodeInvalidArgs, tool.ValidationFailed, "CONTENT_NOT_SEEN: x"},
+		"a timeout":                              {w.ErrorFailed, "TOOL_TIMEOUT: x", tool.CodeFailed, tool.InternalError, "TOOL_TIMEOUT: x"},
+		"a code that the host may have some day": {w.ErrorFailed, "TOOL_TIRED: x", tool.CodeFailed, tool.InternalError, "TOOL_TIRED: x"},
+		"small letters":                          {w.ErrorIO, "Disk: full", tool.CodeIO, tool.IOError, "Disk: full"},
+		"too short":                              {w.ErrorIO, "IO: full", tool.CodeIO, tool.IOError, "IO: full"},
+		"too long":                               {w.ErrorIO, strings.Repeat("A", 41) + ": x", tool.CodeIO, tool.IOError, "AAA: x"},
+		"on the second line":                     {w.ErrorIO, "x\nNO_SPACE: y", tool.CodeIO, tool.IOError, "NO_SPACE: y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := granted(t, probe(w.ToolOptions{Call: w.ReturnError(tt.kind, tt.text)}), ask{}).mustRun(t, box)
+			failure(t, r, tt.code, tt.typ, tt.still)
+			if r.Err != nil && tt.text == "NOT_UNIQUE: 3 times" && r.Err.Message != "3 times" {
+				t.Errorf("the message is %q", r.Err.Message)
+			}
+		})
 	}
 }
 

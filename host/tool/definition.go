@@ -77,19 +77,11 @@ type Capabilities struct {
 	// HostsOf names what of Manifest.Config holds URLs: their hosts are among those that
 	// it wants to reach, see [Capabilities.Configured].
 	HostsOf []string `json:"hosts_of,omitempty"`
+	// Store: it wants to keep things beyond a call, for later calls of the tools of its
+	// module in the same session.
+	Store bool `json:"store,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
-}
-
-// Content ties a tool to the content of one file, so that a model changes only
-// what it has seen. The result of such a tool tells, in its field "sha256", the
-// SHA-256 in hex of the file after the call.
-type Content struct {
-	// Path is the argument that names the file.
-	Path string `json:"path"`
-	// Hash is the argument in which the tool wants the SHA-256 of the content
-	// as this conversation saw it last; empty for a tool that only reports.
-	Hash string `json:"hash,omitempty"`
 }
 
 // Spec is one tool of a module: its definition and what it asks for.
@@ -97,6 +89,8 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"`
+	// Doc documents the tool for people. No model reads it, and nothing is decided by it.
+	Doc *Doc `json:"doc,omitempty"`
 	// Run says how the tool is run if its module knows no tools: it is a command, or a
 	// plugin that was made for something else. Nil: the module knows its tools.
 	Run *Run `json:"run,omitempty"`
@@ -228,11 +222,16 @@ func (s *Spec) check(p *patterns) error {
 	if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
 		return fmt.Errorf("%s: capability exec names the argument %.80q, whose type is not \"string\"", s.Name, exec)
 	}
-	if c := s.Content; c != nil && (!schema.IsString(c.Path) || c.Hash != "" && !schema.IsString(c.Hash)) {
-		return fmt.Errorf("%s: content names the arguments %.80q and %.80q, which must be strings of parameters", s.Name, c.Path, c.Hash)
+	if err := s.Content.check(schema); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	if s.Doc != nil {
+		if err := s.Doc.check(); err != nil {
+			return fmt.Errorf("%s: doc: %w", s.Name, err)
+		}
 	}
 	if s.Run != nil {
 		if err := s.Run.check(schema); err != nil {

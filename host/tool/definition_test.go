@@ -18,6 +18,33 @@ func aTool(name, description, parameters, capabilities string) string {
 	return manifest(fmt.Sprintf(`{"name":%q,"description":%q,"parameters":%s,"capabilities":%s}`, name, description, parameters, capabilities))
 }
 
+func documented(doc string) string {
+	return manifest(`{"name":"a","description":"d","parameters":{"type":"object"},"doc":{` + doc + `}}`)
+}
+
+// Documentation is for people: a person who has approved a tool is not asked again
+// for it, and a model is not told.
+func TestDocumentationIsNoPartOfWhatIsApproved(t *testing.T) {
+	plain, err := ParseManifest([]byte(documented(``)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ParseManifest([]byte(documented(`"errors":["NOT_UNIQUE: twice"],"limits":["8 MiB"],"examples":[{"args":{"a":1},"text":"does it"}]`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := m.Tools[0]
+	if d := spec.Doc; d == nil || len(d.Errors) != 1 || len(d.Limits) != 1 || string(d.Examples[0].Args) != `{"a":1}` {
+		t.Errorf("got %+v", spec.Doc)
+	}
+	if m.Fingerprint() != plain.Fingerprint() {
+		t.Error("the fingerprint is another one")
+	}
+	if text := string(Marshal(spec.Definition)); strings.Contains(text, "NOT_UNIQUE") || strings.Contains(text, "doc") {
+		t.Errorf("the model reads %s", text)
+	}
+}
+
 func TestParseManifest(t *testing.T) {
 	m, err := ParseManifest([]byte(manifest(bashTool + `,{"name":"ls","description":"d","parameters":{"type":"object"},"capabilities":{"files":"read"}}`)))
 	if err != nil {
@@ -56,6 +83,10 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a key that secrets do not have":    {aTool("a", "d", object, `{"network":"http","secrets":[{"name":"A","hosts":["a.example"],"use":"b"}]}`), `secrets: 0: unknown key "use"`},
 		"capabilities by another name":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"capabilties"`, 1)), `unknown key "capabilties" (did you mean "capabilities"?)`},
 		"content by another name":           {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","Hash":"argv"},"capabilities"`, 1)), `content: unknown key "Hash" (did you mean "hash"?)`},
+		"content of an unknown argument":    {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"b"},"capabilities"`, 1)), `content names the argument "b"`},
+		"content of a path and a patch":     {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","patch":"command"},"capabilities"`, 1)), "either path or patch"},
+		"content whose hash is a list":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","hash":"argv"},"capabilities"`, 1)), `the argument "argv" for the hash`},
+		"lines without a hash":              {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","lines":true},"capabilities"`, 1)), "lines without hash"},
 		"a key of its own":                  {`{"abi":"x","name":"m","tool":[]}`, `manifest: unknown key "tool" (did you mean "tools"?)`},
 		"a value that is a novel":           {`{"name":"m","config":{"a":"` + strings.Repeat("x", MaxConfigBytes+1) + `"},"tools":[` + bashTool + `]}`, `config: the value of "a" has 8193 bytes`},
 		"a dictionary of names":             {`{"name":"m","config":{"x":""` + names + `},"tools":[` + bashTool + `]}`, "65 names, more than the limit of 64"},
@@ -86,6 +117,16 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a network without a command":       {aTool("a", "d", object, `{"exec_network":"n"}`), "exec_network without exec"},
 		"a time limit without a command":    {aTool("a", "d", object, `{"exec_timeout":"n"}`), "exec_timeout without exec"},
 		"capabilities that are not strings": {aTool("a", "d", object, `{"exec":true}`), "cannot unmarshal"},
+		"an error that has no code":         {documented(`"errors":["it fails"]`), `"it fails" is not "CODE: TEXT"`},
+		"an error that is only a code":      {documented(`"errors":["NOT_UNIQUE: "]`), `is not "CODE: TEXT"`},
+		"a limit without words":             {documented(`"limits":[" "]`), "limits: a text has 1 bytes"},
+		"a limit that is a novel":           {documented(`"limits":["` + strings.Repeat("x", maxDocText+1) + `"]`), "limits: a text has 401 bytes"},
+		"too many limits":                   {documented(`"limits":["x"` + strings.Repeat(`,"x"`, maxDocLimits) + `]`), "17 limits, more than the limit of 16"},
+		"an example without arguments":      {documented(`"examples":[{"text":"x"}]`), "args are no JSON object"},
+		"an example of large arguments":     {documented(`"examples":[{"text":"x","args":{"a":"` + strings.Repeat("x", maxDocArgs) + `"}}]`), "args are no JSON object of at most 2048 bytes"},
+		"an example without a text":         {documented(`"examples":[{"args":{}}]`), "examples: a text has 0 bytes"},
+		"an example with another key":       {documented(`"examples":[{"args":{},"text":"x","run":true}]`), `doc: examples: 0: unknown key "run"`},
+		"documentation by another name":     {documented(`"hints":["x"]`), `doc: unknown key "hints"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseManifest([]byte(c.in))

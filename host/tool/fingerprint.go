@@ -104,6 +104,9 @@ func (c Capabilities) String() string {
 	if len(c.HostsOf) > 0 {
 		out = append(out, "hosts_of="+strings.Join(slices.Sorted(slices.Values(c.HostsOf)), ","))
 	}
+	if c.Store {
+		out = append(out, "store")
+	}
 	var secrets []string
 	for _, s := range c.Secrets {
 		secrets = append(secrets, "secret="+s.String())

@@ -21,7 +21,8 @@ const (
 	InternalError    ErrorType = "internal_error"
 )
 
-// Code names one failure exactly. Codes are part of the documented contract.
+// Code names one failure exactly. Codes are part of the documented contract. A tool can
+// have codes of its own, see [CutCode].
 type Code string
 
 // The codes.
@@ -29,6 +30,7 @@ const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
+	CodeMoved        Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
 	CodeChanged      Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
 	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written
@@ -43,6 +45,12 @@ const (
 	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
 	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
 	CodeHost         Code = "HOST_FAULT"     // our own fault
+
+	// A tool says so that has no code of its own for it.
+	CodeNotFound    Code = "NOT_FOUND"
+	CodeIO          Code = "IO_ERROR"
+	CodeParse       Code = "PARSE_ERROR"
+	CodeUnavailable Code = "UNAVAILABLE"
 )
 
 // Error is a failure that the model can read. The zero Type is InternalError.
@@ -95,6 +103,9 @@ type Result struct {
 	// Output is the tool's own result: one JSON object.
 	Output json.RawMessage
 	Err    *Error
+	// Images are what the model sees beside the output, if it takes images; nil of a
+	// failure.
+	Images []Image
 	// Note is what the host adds: what a success leaves out, such as files that
 	// were not read, or that the model goes round in a circle. Empty where there
 	// is nothing to add.
@@ -106,6 +117,9 @@ type Result struct {
 	// LimitMessage tells the model that the loop stops here. Empty: it does not.
 	LimitMessage string
 }
+
+// Ran reports whether the code of a tool has run.
+func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
 
 // Failed makes the result of a failure.
 func Failed(code Code, typ ErrorType, format string, args ...any) Result {
@@ -131,6 +145,7 @@ type metadata struct {
 type successEnvelope struct {
 	Success      bool            `json:"tool_success"`
 	Result       json.RawMessage `json:"result"`
+	Images       []ImageInfo     `json:"images,omitempty"`
 	Note         string          `json:"note,omitempty"`
 	LimitReached bool            `json:"limit_reached,omitempty"`
 	LimitMessage string          `json:"limit_message,omitempty"`
@@ -157,6 +172,7 @@ type failureEnvelope struct {
 
 // Envelope wraps the result, once, for every tool and every failure: it is
 // what the model reads, what the log keeps and what `stockade call --json` prints.
+// It says which images there are, and has not their data.
 func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
 		ExecutionMS: r.Usage.Duration.Milliseconds(),
@@ -173,7 +189,11 @@ func (r Result) Envelope() json.RawMessage {
 		if len(out) == 0 || !json.Valid(out) {
 			out = Text(string(out))
 		}
-		return Marshal(successEnvelope{true, out, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
+		var images []ImageInfo
+		for _, i := range r.Images {
+			images = append(images, i.Info())
+		}
+		return Marshal(successEnvelope{true, out, images, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
 	}
 	typ := r.Err.Type
 	if typ == "" {
@@ -203,7 +223,11 @@ func (r Result) Summary() string {
 	if r.Err != nil {
 		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Error())
 	}
-	return fmt.Sprintf("ok, %d bytes in %d ms", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds())
+	images := ""
+	if n := len(r.Images); n > 0 {
+		images = fmt.Sprintf(", images: %d", n)
+	}
+	return fmt.Sprintf("ok, %d bytes in %d ms%s", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds(), images)
 }
 
 // Shorten returns the output, which is UTF-8, cut to about limit bytes if it is

@@ -162,7 +162,7 @@ func results(c llm.CallData) string {
 	case "file_read":
 		var args pathArgs
 		if json.Unmarshal([]byte(c.Function.Arguments), &args); args.Path == "missing" {
-			return string(tool.Failed(tool.CodeFailed, tool.NotFound, "no file %q", args.Path).Envelope())
+			return string(tool.Failed(tool.CodeNotFound, tool.NotFound, "no file %q", args.Path).Envelope())
 		}
 		return output(map[string]any{"output": strings.Repeat("line\n", 30)})
 	case "bash":
@@ -216,7 +216,7 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 	}, {
 		name: "a failed and a denied call do not stop the others", prompt: "read missing, then run make; read a.txt", offered: allTools,
 		calls: []string{`file_read(path="missing")`, `bash(command="make")`, `file_read(path="a.txt")`},
-		says: []string{`failed: no file "missing" (TOOL_FAILED)`, "was denied: the user said no (DENIED)", "rule: bash asks",
+		says: []string{`failed: no file "missing" (NOT_FOUND)`, "was denied: the user said no (DENIED)", "rule: bash asks",
 			"to allow it: stockade policy grant bash", "30 lines"},
 	}, {
 		name: "a part that it does not understand is said", prompt: "dance then list files", offered: allTools,

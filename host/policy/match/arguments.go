@@ -23,6 +23,8 @@ type Arguments struct {
 	work    *Work // what looking at them takes
 	decoded bool
 	all     map[string]json.RawMessage
+	derived string                  // an argument that stands for what another one says; empty: there is none
+	derive  func() ([]string, bool) // its values, and whether they could be told
 
 	looked []lookedUp // few: a map would cost more
 }
@@ -31,6 +33,13 @@ type Arguments struct {
 // working directory of the call.
 func NewArguments(raw json.RawMessage, cwd string, work *Work) *Arguments {
 	return &Arguments{raw: raw, cwd: cwd, work: work}
+}
+
+// Derive makes values that are written in another argument those of an argument of
+// this name, too. derive is called when somebody asks for them; it reports whether
+// it can tell them.
+func (a *Arguments) Derive(name string, derive func() (values []string, known bool)) {
+	a.derived, a.derive = name, derive
 }
 
 // lookedUp is what the name of an argument, or a pointer, has led to.
@@ -125,8 +134,23 @@ func (a *Arguments) values(arg string) *lookedUp {
 	} else {
 		l.named(a.Object(), arg, "", false, false)
 	}
+	if name := strings.TrimPrefix(arg, "/"); a.derive != nil && (strings.EqualFold(name, a.derived) || arg == "/*") {
+		l.addDerived(a, name != a.derived && arg != "/*")
+	}
 	a.looked = append(a.looked, l)
 	return &a.looked[len(a.looked)-1]
+}
+
+func (l *lookedUp) addDerived(a *Arguments, likely bool) {
+	if !l.take(len(a.raw)) {
+		return
+	}
+	texts, known := a.derive()
+	l.unknown = !known
+	for _, text := range texts {
+		l.values = append(l.values, value{text: text, isText: true, likely: likely})
+		l.lacks = false // it is no argument that could be there itself
+	}
 }
 
 // inObject follows a pointer from an object. A star is every member, also

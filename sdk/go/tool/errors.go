@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // Code says what kind of failure an [Error] is. The values are the cases of
@@ -73,6 +74,67 @@ func Cancelled(format string, args ...any) error { return errorf(CodeCancelled, 
 
 // Failed says that the tool could not do its work for any other reason.
 func Failed(format string, args ...any) error { return errorf(CodeFailed, format, args) }
+
+// Coded gives an error a code of the tool's own, with which a model or a script
+// tells it from the others of its kind: 3 to 40 capitals, digits and '_', the
+// first a capital, such as "NOT_UNIQUE". Without one the host makes a code of the
+// kind, such as NOT_FOUND. The text of the error stays as it is: the code stands
+// before it only on its way to the host.
+//
+//	tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs 3 times; add context"))
+//
+// Codes with which the host says what it has found itself, such as DENIED and all
+// that begin with TOOL_, are not a tool's to give: the host leaves one of those in
+// the text. A code of another form is left out. A nil error stays nil.
+func Coded(code string, err error) error {
+	if err == nil || !validCode(code) {
+		return err
+	}
+	return &coded{code, err}
+}
+
+// CodeOf is the code that [Coded] gave to an error in the chain of err; empty if
+// none has one.
+func CodeOf(err error) string {
+	if c, ok := errors.AsType[*coded](err); ok {
+		return c.code
+	}
+	return ""
+}
+
+// coded is an error with a code of the tool's own.
+type coded struct {
+	code string
+	err  error
+}
+
+func (c *coded) Error() string { return c.err.Error() }
+func (c *coded) Unwrap() error { return c.err }
+
+func validCode(s string) bool {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+	return len(s) >= 3 && len(s) <= 40 && s[0] >= 'A' && s[0] <= 'Z' && strings.Trim(s, allowed) == ""
+}
+
+// text is the error as the host gets it: behind the code, if it has one. A text
+// that only looks as if it began with a code, as one with the name of a file may,
+// gets the one of its kind, which is the code that it would have anyway.
+func (e *Error) text() string {
+	text, code := e.Error(), CodeOf(e.err)
+	if first, _, ok := strings.Cut(text, ": "); code == "" && ok && validCode(first) && int(e.Code) < len(kindCodes) {
+		code = kindCodes[e.Code]
+	}
+	if code == "" {
+		return text
+	}
+	return code + ": " + text
+}
+
+// kindCodes are the codes that the host gives to the kinds of errors.
+var kindCodes = [...]string{
+	CodeInvalidInput: "INVALID_ARGUMENTS", CodeUnknownTool: "UNKNOWN_TOOL", CodeNotFound: "NOT_FOUND", CodeDenied: "DENIED", CodeIO: "IO_ERROR",
+	CodeParse: "PARSE_ERROR", CodeUnavailable: "UNAVAILABLE", CodeCancelled: "TOOL_CANCELLED", CodeFailed: "TOOL_FAILED",
+}
 
 // AsError returns err as the host gets it; nil stays nil. An [Error] anywhere
 // in the chain gives the code. Otherwise fs.ErrNotExist is not-found,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -67,8 +68,8 @@ func Register[In, Out any](name, description string, fn func(context.Context, In
 	}
 }
 
-// Option says what a tool needs beyond computing. Asking is not getting: a
-// person or a policy decides. A tool without options sees no files.
+// Option says what a tool needs beyond computing, or documents it. Asking is not
+// getting: a person or a policy decides. A tool without options sees no files.
 type Option func(*entry)
 
 // ReadsFiles asks for the granted directories, read-only.
@@ -145,6 +146,10 @@ func UsesSecretWhen(config, value, name, header string, hosts ...string) Option 
 	}
 }
 
+// KeepsData asks for a store: what package kv sets in a call that succeeds, later
+// calls of the module's tools find, in the same session.
+func KeepsData() Option { return func(e *entry) { e.Capabilities.Store = true } }
+
 // ReportsContent says that the result tells, in its field "sha256", the
 // SHA-256 in hex of the file that the argument pathArg names, as it is after
 // the call. The host notes it as seen by the conversation.
@@ -159,6 +164,46 @@ func ReportsContent(pathArg string) Option {
 // result tells the new hash as with [ReportsContent].
 func NeedsContent(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg} }
+}
+
+// NeedsLines is [NeedsContent] for a tool whose arguments are numbers of lines. They
+// mean what the model had been shown before the reply in which it calls: the host
+// refuses the call if another one of that reply has changed the file.
+func NeedsLines(pathArg, hashArg string) Option {
+	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg, Lines: true} }
+}
+
+// NeedsPatched is [NeedsContent] for a tool that applies the patch in the argument
+// patchArg, in the form of package patch. The argument hashArg is an object, which
+// the host fills with the SHA-256 of each file that the patch updates or deletes, by
+// the path as the patch has it. So is the field "sha256" of the result, of all files
+// that are there after the call. Rules about the argument "path" hold for the paths
+// of the patch.
+func NeedsPatched(patchArg, hashArg string) Option {
+	return func(e *entry) { e.Content = &content{Patch: patchArg, Hash: hashArg} }
+}
+
+// Errors documents the errors of a tool for those who call it and who write
+// scripts: each "CODE: when it comes, and what to do then". They come in addition
+// to those that any call can end with. No model reads what Errors, [Limits] and
+// [Example] say. A tool has at most 32 errors, 16 limits and 8 examples, each text
+// with 1 to 400 bytes.
+func Errors(lines ...string) Option {
+	return func(e *entry) { e.doc().Errors = append(e.doc().Errors, lines...) }
+}
+
+// Limits documents what a tool does not do or does only so far, such as "files of
+// up to 8 MiB". See [Errors].
+func Limits(lines ...string) Option {
+	return func(e *entry) { e.doc().Limits = append(e.doc().Limits, lines...) }
+}
+
+// Example documents one call: its arguments, a JSON object of at most 2 KiB that
+// must fit the tool, and what it does. See [Errors].
+func Example(args, text string) Option {
+	return func(e *entry) {
+		e.doc().Examples = append(e.doc().Examples, example{Args: json.RawMessage(args), Text: text})
+	}
 }
 
 // registry is the tools of a module. It is filled by init functions, which run
@@ -179,6 +224,7 @@ type capabilities struct {
 
 	Hosts   []string `json:"hosts,omitempty"`
 	HostsOf []string `json:"hosts_of,omitempty"`
+	Store   bool     `json:"store,omitempty"`
 	Secrets []secret `json:"secrets,omitempty"`
 }
 
@@ -237,8 +283,10 @@ func (c capabilities) checkSecrets() error {
 }
 
 type content struct {
-	Path string `json:"path"`
-	Hash string `json:"hash,omitempty"`
+	Path  string `json:"path,omitempty"`
+	Patch string `json:"patch,omitempty"`
+	Hash  string `json:"hash,omitempty"`
+	Lines bool   `json:"lines,omitempty"`
 }
 
 // entry is one tool. Its JSON is the tool's part of the manifest.
@@ -248,9 +296,56 @@ type entry struct {
 	Parameters   json.RawMessage `json:"parameters"`
 	Capabilities capabilities    `json:"capabilities"`
 	Content      *content        `json:"content,omitempty"`
+	Doc          *doc            `json:"doc,omitempty"`
 
 	run  func(ctx context.Context, args []byte) (any, error)
 	warm func() []byte // see warm.go
+}
+
+type doc struct {
+	Errors   []string  `json:"errors,omitempty"`
+	Limits   []string  `json:"limits,omitempty"`
+	Examples []example `json:"examples,omitempty"`
+}
+
+type example struct {
+	Args json.RawMessage `json:"args"`
+	Text string          `json:"text"`
+}
+
+func (e *entry) doc() *doc {
+	if e.Doc == nil {
+		e.Doc = new(doc)
+	}
+	return e.Doc
+}
+
+// check finds what the host would refuse; fits says what is wrong with the arguments
+// of an example.
+func (d *doc) check(fits func(args []byte) error) error {
+	const maxErrors, maxLimits, maxExamples, maxText, maxArgs = 32, 16, 8, 400, 2 << 10
+	if len(d.Errors) > maxErrors || len(d.Limits) > maxLimits || len(d.Examples) > maxExamples {
+		return fmt.Errorf("%d errors, %d limits and %d examples; a tool may have %d, %d and %d",
+			len(d.Errors), len(d.Limits), len(d.Examples), maxErrors, maxLimits, maxExamples)
+	}
+	texts := append(slices.Clone(d.Errors), d.Limits...)
+	for _, line := range d.Errors {
+		if code, text, _ := strings.Cut(line, ": "); !validCode(code) || text == "" {
+			return fmt.Errorf("Errors: %q is not CODE: TEXT, with a code of 3 to 40 capitals, digits or '_'", line)
+		}
+	}
+	for _, ex := range d.Examples {
+		if err := fits(ex.Args); err != nil || len(ex.Args) > maxArgs || !bytes.HasPrefix(ex.Args, []byte("{")) {
+			return errors.Join(fmt.Errorf("Example: %q are not the arguments of a call, an object of at most %d bytes", ex.Args, maxArgs), err)
+		}
+		texts = append(texts, ex.Text)
+	}
+	for _, text := range texts {
+		if text == "" || len(text) > maxText {
+			return fmt.Errorf("Errors, Limits or Example: %q has not 1 to %d bytes", text, maxText)
+		}
+	}
+	return nil
 }
 
 func newEntry[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (*entry, error) {
@@ -283,8 +378,8 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	if err := errors.Join(e.Capabilities.checkHosts(), e.Capabilities.checkSecrets()); err != nil {
 		return nil, err
 	}
-	if c := e.Content; c != nil && (!args.has(c.Path) || c.Hash != "" && !args.has(c.Hash)) {
-		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path, c.Hash, in)
+	if c := e.Content; c != nil && (!args.has(c.Path+c.Patch) || c.Hash != "" && !args.has(c.Hash)) {
+		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path+c.Patch, c.Hash, in)
 	}
 	decode := func(raw []byte) (v In, err error) {
 		if err := json.Unmarshal(args.defaults, &v); err != nil {
@@ -294,6 +389,11 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 			return v, InvalidInput("arguments of %s: %w", name, err)
 		}
 		return v, nil
+	}
+	if e.Doc != nil {
+		if err := e.Doc.check(func(args []byte) error { _, err := decode(args); return err }); err != nil {
+			return nil, err
+		}
 	}
 	e.run = func(ctx context.Context, raw []byte) (any, error) {
 		v, err := decode(raw)

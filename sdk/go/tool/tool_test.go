@@ -284,7 +284,7 @@ func TestCallResults(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, fault := registryWith(t).call(Call{}, tt.tool, []byte(tt.args))
+			got, _, fault := registryWith(t).call(Call{}, tt.tool, []byte(tt.args))
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -316,7 +316,7 @@ func TestCallErrors(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			result, fault := registryWith(t).call(tt.call, tt.tool, []byte(tt.args))
+			result, _, fault := registryWith(t).call(tt.call, tt.tool, []byte(tt.args))
 			if fault == nil {
 				t.Fatalf("no error but %s", result)
 			}
@@ -338,7 +338,7 @@ func TestCallContext(t *testing.T) {
 	}
 	t.Chdir("/")
 	call := Call{ID: "c1", Dir: dir, Locale: "de", Deadline: time.Now().Add(time.Hour)}
-	text, fault := registryWith(t).call(call, "call", nil)
+	text, _, fault := registryWith(t).call(call, "call", nil)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -393,6 +393,41 @@ func TestAsError(t *testing.T) {
 	}
 }
 
+func TestCoded(t *testing.T) {
+	missing := fmt.Errorf("look: %w", Coded("NO_KEY", NotFound("the key is not there")))
+	for name, tt := range map[string]struct {
+		err        error
+		code, wire string
+	}{
+		"a code stands before the text":                  {Coded("NOT_UNIQUE", InvalidInput("3 times")), "NOT_UNIQUE", "NOT_UNIQUE: 3 times"},
+		"also where the error was wrapped":               {missing, "NO_KEY", "NO_KEY: look: the key is not there"},
+		"the outer of two counts":                        {Coded("OUTER", Coded("INNER", errors.New("x"))), "OUTER", "OUTER: x"},
+		"a plain error has none":                         {IO("disk"), "", "disk"},
+		"one that begins like one keeps its words":       {NotFound("README: no such file"), "", "NOT_FOUND: README: no such file"},
+		"so it does with a code":                         {Coded("GONE", NotFound("README: no such file")), "GONE", "GONE: README: no such file"},
+		"small letters are no code":                      {Coded("not_unique", Failed("x")), "", "x"},
+		"nor is what is too short":                       {Coded("AB", Failed("x")), "", "x"},
+		"nor what begins with a digit":                   {Coded("4XX", Failed("x")), "", "x"},
+		"nor what is longer than 40":                     {Coded(strings.Repeat("A", 41), Failed("x")), "", "x"},
+		"a code without any blank behind it is no more ": {Failed("HTTP:404"), "", "HTTP:404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(tt.err.Error(), "N") && tt.code != "" || CodeOf(tt.err) != tt.code {
+				t.Errorf("the code is %q, and the text %q", CodeOf(tt.err), tt.err)
+			}
+			if kind, got := lift(lower(nil, nil, AsError(tt.err))); got != tt.wire || kind != AsError(tt.err).Code.String() {
+				t.Errorf("the host gets %s %q, want %q", kind, got, tt.wire)
+			}
+		})
+	}
+	if Coded("GONE", nil) != nil {
+		t.Error("nil became an error")
+	}
+	if AsError(missing).Code != CodeNotFound {
+		t.Error("the kind is lost")
+	}
+}
+
 // lift reads a lowered result<output, error> as a host does, and frees it.
 func lift(ptr uint32) (kind string, text string) {
 	area := abi.Record(abi.Take(ptr, 24))
@@ -423,10 +458,48 @@ func TestHostsAndSecretsInTheManifest(t *testing.T) {
 	}
 }
 
+func TestDocumentation(t *testing.T) {
+	fn := func(context.Context, struct {
+		Path string `json:"path"`
+	}) (string, error) {
+		return "", nil
+	}
+	e, err := newEntry("x", "X.", fn, Errors("NOT_UNIQUE: twice", "NOT_FOUND: nowhere"), Limits("8 MiB"), Errors("IO_ERROR: disk"), Example(`{"path":"<a>"}`, "reads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := encode(e.Doc)
+	want := `{"errors":["NOT_UNIQUE: twice","NOT_FOUND: nowhere","IO_ERROR: disk"],"limits":["8 MiB"],"examples":[{"args":{"path":"<a>"},"text":"reads"}]}`
+	if string(got) != want || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for name, tt := range map[string]struct {
+		opt  Option
+		says string
+	}{
+		"an error without a code":           {Errors("it does not work"), "is not CODE: TEXT"},
+		"an error without a text":           {Errors("NOT_UNIQUE: "), "is not CODE: TEXT"},
+		"a limit without words":             {Limits(""), "has not 1 to 400 bytes"},
+		"a novel":                           {Limits(strings.Repeat("x", 401)), "has not 1 to 400 bytes"},
+		"too many":                          {Limits(make([]string, 17)...), "a tool may have 32, 16 and 8"},
+		"an example with another argument":  {Example(`{"pat":"x"}`, "x"), `unknown field "pat"`},
+		"an example that is no object":      {Example(`null`, "x"), "are not the arguments"},
+		"an example without any arguments":  {Example(``, "x"), "are not the arguments"},
+		"an example of two calls":           {Example(`{"path":"x"}{}`, "x"), "more than one"},
+		"an example that nobody would read": {Example(`{"path":"`+strings.Repeat("x", 2<<10)+`"}`, "x"), "at most 2048"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := newEntry("x", "X.", fn, tt.opt); err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+		})
+	}
+}
+
 func TestLower(t *testing.T) {
 	for size := range 65 {
 		text := strings.Repeat("x", size)
-		if kind, got := lift(lower([]byte(text), nil)); kind != "structured 1" || got != text {
+		if kind, got := lift(lower([]byte(text), nil, nil)); kind != "structured 1" || got != text {
 			t.Errorf("%d bytes came back as %s %q", size, kind, got)
 		}
 	}
@@ -435,7 +508,7 @@ func TestLower(t *testing.T) {
 		if code == CodeCancelled {
 			want = ""
 		}
-		if kind, got := lift(lower(nil, &Error{code, errors.New("text of \xff")})); kind != code.String() || got != want {
+		if kind, got := lift(lower(nil, nil, &Error{code, errors.New("text of \xff")})); kind != code.String() || got != want {
 			t.Errorf("%v came back as %s %q", code, kind, got)
 		}
 	}
@@ -458,5 +531,46 @@ func TestDeadlineAfter(t *testing.T) {
 	}
 	if got := deadlineAfter(now, 1<<63); !got.IsZero() {
 		t.Errorf("a deadline beyond time is %v", got)
+	}
+}
+
+type drawn struct {
+	Output string `json:"output"`
+	images []Image
+}
+
+func (d drawn) Images() []Image { return d.images }
+
+func TestImagesOfAResult(t *testing.T) {
+	r := new(registry)
+	r.setModule("mod", "1")
+	e, err := newEntry("draw", "Draws.", func(context.Context, struct{}) (drawn, error) {
+		return drawn{"two", []Image{{"image/png", []byte("first")}, {"image/gif", nil}}}, nil
+	})
+	if err == nil {
+		err = r.add(e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, images, fault := r.call(Call{}, "draw", nil)
+	if string(text) != `{"output":"two"}` || len(images) != 2 || fault != nil {
+		t.Fatalf("got %s, %d images, %v", text, len(images), fault)
+	}
+	ptr := lower(text, images, fault)
+	area := abi.Record(abi.Take(ptr, 24))
+	if n := area.U32(8); n != 2 || area.Text(16) != string(text) {
+		t.Fatalf("%d contents", n)
+	}
+	list := abi.Record(abi.Take(area.U32(4), 2*contentSize))
+	for i, want := range images {
+		c := list[i*contentSize:]
+		if c.Case(0) != contentImage || c.Text(4) != want.Mime || string(c.Bytes(12)) != string(want.Data) {
+			t.Errorf("image %d is %x", i, c)
+		}
+	}
+	abi.Post(ptr)
+	if n := abi.Live(); n != 0 {
+		t.Errorf("%d blocks left", n)
 	}
 }

@@ -144,8 +144,8 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 }
 
 // means are the host modules that give a module more than computing, and who asks
-// for what they give. The others give nothing: log, progress, config, which has what
-// the manifest itself declares, and kv, which has no store.
+// for what they give. The others give nothing: log, progress, and config, which has
+// what the manifest itself declares.
 //
 // Files are not among them. A module opens them with functions of WASI, such as
 // path_open, which the standard library of Go imports into every module: imports
@@ -156,6 +156,7 @@ var means = []struct {
 }{
 	{"exec", func(c tool.Capabilities) bool { return c.Exec != "" }},
 	{"http", func(c tool.Capabilities) bool { return c.Network != tool.NetworkNone }},
+	{"kv", func(c tool.Capabilities) bool { return c.Store }},
 	{"search", func(c tool.Capabilities) bool { return c.Files != tool.FilesNone }},
 	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
 }

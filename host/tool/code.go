@@ -1,0 +1,34 @@
+package tool
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ofHost are the codes with which the host says what it has found itself. What is
+// decided by one of them is not for a tool to bring about by its words.
+var ofHost = []Code{
+	CodeUnknownTool, CodeUnseen, CodeMoved, CodeDenied, CodeChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
+}
+
+// OfHost reports whether it is the host that says this code, and no tool. All codes
+// that begin with TOOL_ are the host's, but for [CodeFailed], which says that it was the
+// tool. Both say [CodeInvalidArgs], about arguments.
+func (c Code) OfHost() bool {
+	return slices.Contains(ofHost, c) || c != CodeFailed && strings.HasPrefix(string(c), "TOOL_")
+}
+
+var ownCodeRE = regexp.MustCompile(`^[A-Z][A-Z0-9_]{2,39}: `)
+
+// CutCode takes the code of a tool's own off the text of its error, at the beginning of
+// which it stands: 3 to 40 capitals, digits and '_', and a colon with a blank. Without
+// one the code is fallback. One of the host's is no tool's to give, and stays in the
+// text, unless the failure has it anyway.
+func CutCode(text string, fallback Code) (Code, string) {
+	found := strings.TrimSuffix(ownCodeRE.FindString(text), ": ")
+	if code := Code(found); found != "" && (code == fallback || !code.OfHost()) {
+		return code, text[len(found)+len(": "):]
+	}
+	return fallback, text
+}

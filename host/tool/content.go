@@ -1,0 +1,91 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/sdk/go/patch"
+)
+
+// Content ties a tool to the content of files, so that a model changes only what it
+// has seen. The result of such a tool tells, in its field "sha256", the SHA-256 in
+// hex of the file after the call; of a patch, an object with that of each file, by
+// the path as the patch has it, without those that are gone.
+type Content struct {
+	// Path is the argument that names the file.
+	Path string `json:"path,omitempty"`
+	// Patch is, in place of Path, the argument that holds a patch in the form of
+	// package patch, which names the files. To rules their paths are the argument
+	// [PatchPath].
+	Patch string `json:"patch,omitempty"`
+	// Hash is the argument in which the tool wants the SHA-256 of the content
+	// as this conversation saw it last; empty for a tool that only reports. Of a patch
+	// it is an object: the SHA-256 of each file that is there, by its path.
+	Hash string `json:"hash,omitempty"`
+	// Lines says that arguments are numbers of lines. They mean the content that the
+	// model had been shown when it made the call, and not what another call of the
+	// same step has made of it.
+	Lines bool `json:"lines,omitempty"`
+}
+
+// PatchPath is the argument as which decisions and rules know the files that a patch
+// names, each a value of it.
+const PatchPath = "path"
+
+// Argument is the argument as which decisions know the files; of no content, empty.
+func (c *Content) Argument() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Patch != "":
+		return PatchPath
+	}
+	return c.Path
+}
+
+// Files are the paths that the arguments of a call name: of files whose content the
+// tool looks at or changes, and of those that a patch makes. It fails where the
+// arguments do not tell, and the tool has something to say about them.
+func (c *Content) Files(args json.RawMessage) (there, made []string, err error) {
+	var all map[string]json.RawMessage
+	var text string
+	name := c.Path + c.Patch
+	if err := json.Unmarshal(args, &all); err != nil {
+		return nil, nil, err
+	}
+	if err := json.Unmarshal(all[name], &text); err != nil || text == "" {
+		return nil, nil, fmt.Errorf("the argument %.80q is no text", name)
+	}
+	if c.Patch == "" {
+		return []string{text}, nil, nil
+	}
+	files, err := patch.Parse(text)
+	for _, f := range files {
+		if f.Op == patch.Add {
+			made = append(made, f.Path)
+			continue
+		}
+		there = append(there, f.Path)
+		if f.MoveTo != "" {
+			made = append(made, f.MoveTo)
+		}
+	}
+	return there, made, err
+}
+
+func (c *Content) check(s *Schema) error {
+	switch {
+	case c == nil:
+		return nil
+	case (c.Path == "") == (c.Patch == ""):
+		return errors.New("content names either path or patch")
+	case !s.IsString(c.Path + c.Patch):
+		return fmt.Errorf("content names the argument %.80q, which must be a string of parameters", c.Path+c.Patch)
+	case c.Hash != "" && c.Path != "" && !s.IsString(c.Hash), c.Hash != "" && c.Patch != "" && !s.HasProperty(c.Hash):
+		return fmt.Errorf("content names the argument %.80q for the hash, which must be a string of parameters, and of a patch an object", c.Hash)
+	case c.Lines && c.Hash == "":
+		return errors.New("content has lines without hash")
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+// Package patch reads patches in the form that begins with *** Begin Patch, which
+// models write. What it says of a patch is what the tool does that applies it, and
+// what the host decides by: both read it with this package.
+//
+// A patch is sections, one for each file, that add, delete or update it. The section
+// of an update holds hunks. A hunk is lines of the file, of which some are removed
+// and others added; an anchor is a line of the file that stands somewhere above.
+package patch
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What a patch may have at most.
+const (
+	MaxBytes = 1 << 20
+	MaxFiles = 128
+	MaxHunks = 1000
+)
+
+// Grammar is the form of a patch in one line.
+const Grammar = `"*** Begin Patch", then for each file "*** Add File: PATH" with lines that begin with +, "*** Delete File: PATH", ` +
+	`or "*** Update File: PATH" with hunks ("@@", then lines that begin with a blank, - or +), and last "*** End Patch"`
+
+const (
+	begin     = "*** Begin Patch"
+	end       = "*** End Patch"
+	endOfFile = "*** End of File"
+	moveTo    = "*** Move to: "
+	fence     = "```"
+)
+
+// Op is what a section does with its file.
+type Op string
+
+// The operations, as they stand in the header of a section.
+const (
+	Add    Op = "Add"
+	Delete Op = "Delete"
+	Update Op = "Update"
+)
+
+// File is one section.
+type File struct {
+	Op     Op
+	Path   string // as it is written, without white space around it
+	MoveTo string // of an update; empty: it stays where it is
+	Line   int    // of the patch, where the section begins, counted from 1
+	Text   string // of a file that is added
+	Hunks  []Hunk // of an update
+}
+
+// Hunk is a piece of an update.
+type Hunk struct {
+	Line    int      // of the patch, where its lines begin
+	Anchors []string // lines above it, each below the one before
+	// Lines are those of the hunk, each with a blank, - or + in front.
+	Lines []string
+	End   bool // they are the last of the file
+}
+
+// Parse reads a patch. What stands around it and means nothing, blank lines and a
+// fence of Markdown, it leaves out; *** Begin Patch need not be there. Its errors say
+// at which line of the patch they are.
+func Parse(text string) ([]File, error) {
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("the patch has %d bytes, more than the limit of %d", len(text), MaxBytes)
+	}
+	p := &parser{lines: strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")}
+	if err := p.unwrap(); err != nil {
+		return nil, err
+	}
+	var files []File
+	hunks := 0
+	for p.skipBlank(); p.at < len(p.lines); p.skipBlank() {
+		f, err := p.file()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		if hunks += len(f.Hunks); len(files) > MaxFiles || hunks > MaxHunks {
+			return nil, fmt.Errorf("the patch has more than %d files or %d hunks: make several of it", MaxFiles, MaxHunks)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("the patch names no file; a patch is %s", Grammar)
+	}
+	return files, nil
+}
+
+type parser struct {
+	lines []string
+	at    int
+}
+
+func (p *parser) line() string { return p.lines[p.at] }
+
+func (p *parser) skipBlank() {
+	for p.at < len(p.lines) && strings.TrimSpace(p.line()) == "" {
+		p.at++
+	}
+}
+
+// fault is an error at a line, counted from 0.
+func (p *parser) fault(at int, format string, args ...any) error {
+	return fmt.Errorf("line %d of the patch: %s", at+1, fmt.Sprintf(format, args...))
+}
+
+// unwrap leaves the sections.
+func (p *parser) unwrap() error {
+	trim := func() {
+		for len(p.lines) > 0 && strings.TrimSpace(p.lines[len(p.lines)-1]) == "" {
+			p.lines = p.lines[:len(p.lines)-1]
+		}
+		p.skipBlank()
+	}
+	if trim(); p.at < len(p.lines) && strings.HasPrefix(p.line(), fence) {
+		p.at++
+	}
+	if last := len(p.lines) - 1; last >= p.at && p.lines[last] == fence {
+		p.lines = p.lines[:last]
+	}
+	trim()
+	if p.at >= len(p.lines) {
+		return fmt.Errorf("the patch is empty; a patch is %s", Grammar)
+	}
+	switch first := strings.TrimSpace(p.line()); {
+	case first == begin:
+		p.at++
+	case isHeader(first):
+	case strings.HasPrefix(first, "--- ") || strings.HasPrefix(first, "diff ") || strings.HasPrefix(first, "Index: ") || strings.HasPrefix(first, "@@"):
+		return fmt.Errorf("this is a unified diff, which is not applied here; a patch is %s", Grammar)
+	default:
+		return p.fault(p.at, "%q is not the beginning of a patch; a patch is %s", cut(p.line()), Grammar)
+	}
+	last := len(p.lines) - 1
+	if last < p.at || strings.TrimSpace(p.lines[last]) != end {
+		return p.fault(last, "the patch does not end with %q: it may be incomplete; send all of it", end)
+	}
+	p.lines = p.lines[:last]
+	return nil
+}
+
+var ops = []Op{Add, Delete, Update}
+
+func header(op Op) string { return "*** " + string(op) + " File: " }
+
+func isHeader(line string) bool {
+	for _, op := range ops {
+		if strings.HasPrefix(line, header(op)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) file() (File, error) {
+	f := File{Line: p.at + 1}
+	for _, op := range ops {
+		if name, ok := strings.CutPrefix(p.line(), header(op)); ok {
+			f.Op, f.Path = op, strings.TrimSpace(name)
+		}
+	}
+	switch {
+	case f.Op == "":
+		return f, p.fault(p.at, `here begins a file, with "*** Add File: PATH", "*** Delete File: PATH" or "*** Update File: PATH", and not %q`, cut(p.line()))
+	case f.Path == "":
+		return f, p.fault(p.at, "the path is missing")
+	}
+	p.at++
+	switch f.Op {
+	case Add:
+		var text strings.Builder
+		for ; p.at < len(p.lines) && strings.HasPrefix(p.line(), "+"); p.at++ {
+			text.WriteString(p.line()[1:] + "\n")
+		}
+		f.Text = text.String()
+		p.skipBlank()
+		if p.at < len(p.lines) && !isHeader(p.line()) {
+			return f, p.fault(p.at, "every line of a file that is added begins with +, an empty one too, and this is %q", cut(p.line()))
+		}
+	case Update:
+		return f, p.update(&f)
+	}
+	return f, nil
+}
+
+func (p *parser) update(f *File) error {
+	if p.at < len(p.lines) {
+		if name, ok := strings.CutPrefix(p.line(), moveTo); ok {
+			if f.MoveTo = strings.TrimSpace(name); f.MoveTo == "" {
+				return p.fault(p.at, "the path is missing")
+			}
+			p.at++
+		}
+	}
+	for p.skipAnchorless(); p.at < len(p.lines) && !isHeader(p.line()); p.skipAnchorless() {
+		h, err := p.hunk()
+		if err != nil {
+			return err
+		}
+		f.Hunks = append(f.Hunks, h)
+	}
+	if len(f.Hunks) == 0 && f.MoveTo == "" {
+		return p.fault(f.Line-1, `nothing is said of %q: "*** Update File" has hunks, which begin with @@`, cut(f.Path))
+	}
+	return nil
+}
+
+// skipAnchorless leaves out blank lines where nothing but another section follows: in
+// front of a hunk they are lines of it.
+func (p *parser) skipAnchorless() {
+	from := p.at
+	if p.skipBlank(); p.at < len(p.lines) && !isHeader(p.line()) && !strings.HasPrefix(p.line(), "@@") {
+		p.at = from
+	}
+}
+
+func (p *parser) hunk() (Hunk, error) {
+	var h Hunk
+	for ; p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.at++ {
+		// Of @@ -1,3 +1,4 @@ the numbers are those of an old version, or made up, and what
+		// stands behind them need not be near.
+		if anchor := strings.TrimSpace(p.line()[2:]); anchor != "" && !numbers.MatchString(anchor) {
+			h.Anchors = append(h.Anchors, anchor)
+		}
+	}
+	h.Line = p.at + 1
+	empty := 0 // lines at the end that have not even the blank
+	for ; p.at < len(p.lines); p.at++ {
+		line := p.line()
+		switch {
+		case strings.HasPrefix(line, "@@") || isHeader(line):
+		case line == endOfFile:
+			h.End = true
+			p.at++
+		case line == "":
+			empty++
+			h.Lines = append(h.Lines, " ")
+			continue
+		case strings.HasPrefix(line, `\ No newline`):
+			continue
+		case strings.ContainsRune(" -+", rune(line[0])):
+			empty = 0
+			h.Lines = append(h.Lines, line)
+			continue
+		default:
+			return h, p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
+		}
+		break
+	}
+	// They stand between sections more often than in a file.
+	h.Lines = h.Lines[:len(h.Lines)-empty]
+	if len(h.Lines) == 0 {
+		return h, p.fault(h.Line-1, "the hunk has no lines")
+	}
+	return h, nil
+}
+
+var numbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+
+// Old are the lines that the hunk expects in the file.
+func (h Hunk) Old() []string {
+	var old []string
+	for _, line := range h.Lines {
+		if line[0] != '+' {
+			old = append(old, line[1:])
+		}
+	}
+	return old
+}
+
+// cut is the beginning of a text for an error.
+func cut(s string) string {
+	const most = 60
+	for i := range s {
+		if i > most {
+			return s[:i] + "..."
+		}
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package patch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	update := func(hunks ...Hunk) []File { return []File{{Op: Update, Path: "a", Line: 2, Hunks: hunks}} }
+	one := Hunk{Line: 4, Lines: []string{" x", "-y", "+z"}}
+	tests := map[string]struct {
+		patch string
+		want  []File
+	}{
+		"all that there is": {
+			"*** Begin Patch\n*** Add File: dir/new.txt\n+one\n+\n*** Delete File: old.txt\n*** Update File: a\n*** Move to: b\n@@ func f() {\n@@   if x {\n x\n-y\n+z\n@@\n+end\n*** End of File\n*** End Patch",
+			[]File{
+				{Op: Add, Path: "dir/new.txt", Line: 2, Text: "one\n\n"}, {Op: Delete, Path: "old.txt", Line: 5},
+				{Op: Update, Path: "a", MoveTo: "b", Line: 6, Hunks: []Hunk{
+					{Line: 10, Anchors: []string{"func f() {", "if x {"}, Lines: []string{" x", "-y", "+z"}},
+					{Line: 14, Lines: []string{"+end"}, End: true},
+				}},
+			},
+		},
+		"the first hunk without @@":            {"*** Begin Patch\n*** Update File: a\n\n x\n-y\n*** End Patch\n", update(Hunk{Line: 3, Lines: []string{" ", " x", "-y"}})},
+		"an empty line of context":             {"*** Begin Patch\n*** Update File: a\n@@\n x\n\n-y\n*** End Patch\n", update(Hunk{Line: 4, Lines: []string{" x", " ", "-y"}})},
+		"blank lines between the sections":     {"\n*** Begin Patch\n*** Update File: a\n\n@@\n x\n-y\n+z\n\n\n*** End Patch\n\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 6, Lines: one.Lines}}}}},
+		"a fence around it":                    {"```diff\n*** Begin Patch\n*** Update File: a\n@@\n x\n-y\n+z\n*** End Patch\n```\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 5, Lines: one.Lines}}}}},
+		"CRLF":                                 {"*** Begin Patch\r\n*** Update File: a\r\n@@\r\n x\r\n-y\r\n+z\r\n*** End Patch\r\n", update(one)},
+		"no beginning":                         {"*** Delete File: a\n*** End Patch", []File{{Op: Delete, Path: "a", Line: 1}}},
+		"numbers of a unified diff":            {"*** Begin Patch\n*** Update File: a\n@@ -1,2 +1,2 @@ func f()\n x\n-y\n+z\n*** End Patch", update(one)},
+		"no newline at the end, as diff says":  {"*** Begin Patch\n*** Update File: a\n@@\n x\n-y\n+z\n\\ No newline at end of file\n*** End Patch", update(one)},
+		"an empty file":                        {"*** Begin Patch\n*** Add File: a\n*** End Patch", []File{{Op: Add, Path: "a", Line: 2}}},
+		"a rename":                             {"*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch", []File{{Op: Update, Path: "a", MoveTo: "b", Line: 2}}},
+		"lines that look like headers in text": {"*** Begin Patch\n*** Add File: a\n+*** Delete File: x\n+*** End Patch\n*** End Patch", []File{{Op: Add, Path: "a", Line: 2, Text: "*** Delete File: x\n*** End Patch\n"}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse(tt.patch)
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("error %v, (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoPatchSaysWhy(t *testing.T) {
+	in := func(body string) string { return "*** Begin Patch\n" + body + "\n*** End Patch\n" }
+	tests := map[string]struct{ patch, want string }{
+		"nothing":                     {" \n\n", "the patch is empty; a patch is"},
+		"only a fence":                {"```\n```", "the patch is empty"},
+		"a unified diff":              {"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "a unified diff, which is not applied here; a patch is \"*** Begin Patch\""},
+		"a diff of git":               {"diff --git a/x b/x\n", "a unified diff"},
+		"words in front":              {"Here is the patch:\n*** Begin Patch\n*** Delete File: a\n*** End Patch", `line 1 of the patch: "Here is the patch:" is not the beginning`},
+		"the end is missing":          {"*** Begin Patch\n*** Delete File: a\n", "line 2 of the patch: the patch does not end with"},
+		"only a beginning":            {"*** Begin Patch", "does not end with"},
+		"words behind":                {in("*** Delete File: a") + "done\n", "does not end with"},
+		"no file":                     {in(""), "names no file"},
+		"no path":                     {in("*** Delete File:  "), "line 2 of the patch: the path is missing"},
+		"no path to move to":          {in("*** Update File: a\n*** Move to: \n@@\n-a"), "line 3 of the patch: the path is missing"},
+		"no header":                   {in("@@\n-a\n+b"), `line 2 of the patch: here begins a file`},
+		"a header that there is not":  {in("*** Change File: a\n-a"), "here begins a file"},
+		"a new file without +":        {in("*** Add File: a\n+one\ntwo"), `line 4 of the patch: every line of a file that is added begins with +`},
+		"a gap in a new file":         {in("*** Add File: a\n+one\n\n+two"), `line 5 of the patch: every line`},
+		"a deletion with lines":       {in("*** Delete File: a\n-one"), "line 3 of the patch: here begins a file"},
+		"an update that says nothing": {in("*** Update File: a"), `line 2 of the patch: nothing is said of "a"`},
+		"context without its blank":   {in("*** Update File: a\n@@\nfoo\n-bar"), `line 4 of the patch: a line of a hunk begins with a blank`},
+		"an anchor and no lines":      {in("*** Update File: a\n@@ foo"), "the hunk has no lines"},
+		"lines behind the file's end": {in("*** Update File: a\n@@\n+x\n*** End of File\ny"), "a line of a hunk begins"},
+		"too many files":              {in(strings.Repeat("*** Delete File: a\n", MaxFiles+1)), "more than 128 files"},
+		"too many hunks":              {in("*** Update File: a\n" + strings.Repeat("@@\n-a\n", MaxHunks+1)), "or 1000 hunks"},
+		"too long":                    {strings.Repeat("x", MaxBytes+1), "more than the limit of 1048576"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			files, err := Parse(tt.patch)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, %+v, want %q", err, files, tt.want)
+			}
+		})
+	}
+}
+
+// Whatever is read as a patch has files with names, and hunks with lines that say what
+// they are, within the limits.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"*** Begin Patch\n*** Add File: n\n+one\n*** Delete File: o\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** End Patch",
+		"```\n*** Update File: a\n\n\n@@\n\n-y\n\n*** End Patch\n```", "*** Begin Patch\r\n*** Update File: a\r\n@@ -1 +1 @@\r\n+z\r\n*** End Patch", "```", "*** End Patch",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		files, err := Parse(text)
+		if err != nil {
+			if len(err.Error()) > 2000 {
+				t.Fatalf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		hunks, bytes := 0, 0
+		for _, file := range files {
+			if file.Path == "" || strings.ContainsAny(file.Path+file.MoveTo, "\n") {
+				t.Fatalf("the path is %q", file.Path)
+			}
+			bytes += len(file.Text)
+			for _, h := range file.Hunks {
+				hunks++
+				if len(h.Lines) == 0 {
+					t.Fatal("a hunk without lines")
+				}
+				for _, line := range h.Lines {
+					if bytes += len(line); line == "" || !strings.Contains(" -+", line[:1]) || strings.Contains(line, "\n") {
+						t.Fatalf("the line %q", line)
+					}
+				}
+			}
+		}
+		if len(files) == 0 || len(files) > MaxFiles || hunks > MaxHunks || bytes > 2*len(text)+1 {
+			t.Fatalf("%d files, %d hunks, %d bytes of %d", len(files), hunks, bytes, len(text))
+		}
+	})
+}
