@@ -35,7 +35,7 @@ func apiError(body []byte) string {
 }
 
 func badAnswer(engine string, err error) error {
-	return coded("BAD_RESPONSE", tool.Failed("what %s answered is no list of results: %w", engine, err))
+	return tool.Coded("BAD_RESPONSE", tool.Failed("what %s answered is no list of results: %w", engine, err))
 }
 
 func readBrave(body []byte) ([]result, error) {
@@ -107,7 +107,7 @@ func readDuckDuckGo(body []byte) ([]result, error) {
 	}
 	done()
 	if out == nil && !none {
-		return nil, coded("BAD_RESPONSE", tool.Failed("what DuckDuckGo answered is no page of results; perhaps it looks different now"))
+		return nil, tool.Coded("BAD_RESPONSE", tool.Failed("what DuckDuckGo answered is no page of results; perhaps it looks different now"))
 	}
 	return out, nil
 }

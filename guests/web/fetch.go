@@ -19,7 +19,7 @@ import (
 
 type fetchArgs struct {
 	URL      string            `json:"url" desc:"The address; one without a scheme is taken as https."`
-	Method   string            `json:"method,omitempty" desc:"The method." enum:"GET,HEAD,POST,PUT,PATCH,DELETE" default:"GET"`
+	Method   string            `json:"method,omitempty" enum:"GET,HEAD,POST,PUT,PATCH,DELETE" default:"GET"`
 	Headers  map[string]string `json:"headers,omitempty" desc:"Headers to send. Authorization cannot be sent."`
 	Body     string            `json:"body,omitempty" desc:"What to send with POST, PUT or PATCH."`
 	Format   string            `json:"format,omitempty" desc:"text: readable text; raw: the source." enum:"text,raw" default:"text"`
@@ -35,7 +35,12 @@ type fetchResult struct {
 	NextOffset  int    `json:"next_offset,omitempty"` // 0: there is no more
 	Truncated   bool   `json:"truncated,omitempty"`   // the body is larger than what was read of it
 	Note        string `json:"note,omitempty"`
+
+	image []tool.Image
 }
+
+// Images implements tool.Pictured.
+func (r fetchResult) Images() []tool.Image { return r.image }
 
 // fetcher is http.Fetch; tests have their own.
 type fetcher func(context.Context, http.Request) (*http.Response, error)
@@ -91,6 +96,12 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 		notes = append(notes, fmt.Sprintf("the server answered with status %d: what follows is its error", resp.Status))
 	}
 	w := &window{offset: in.Offset, limit: in.MaxBytes}
+	if mime, ok := pictured(resp); ok && in.Method != "HEAD" {
+		out.image = []tool.Image{{Mime: mime, Data: resp.Body}}
+		out.Output = fmt.Sprintf("[%s, %d bytes]", mime, len(resp.Body))
+		out.Note = joined(notes)
+		return out, nil
+	}
 	if in.Method == "HEAD" {
 		for _, h := range resp.Headers {
 			w.write(clean(h.Name + ": " + h.Value + "\n"))
@@ -116,8 +127,22 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	case out.Output == "":
 		notes = append(notes, "the page has no text of its own; perhaps its scripts would make some, and none are run. format raw shows its source")
 	}
-	out.Note = strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
+	out.Note = joined(notes)
 	return out, nil
+}
+
+func joined(notes []string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
+}
+
+// maxImage is how large an image may be that the model can be shown, in bytes.
+const maxImage = 3840 << 10
+
+// pictured reports whether an answer is an image that a model can be shown.
+func pictured(resp *http.Response) (mime string, ok bool) {
+	mime, _, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
+	mime = strings.TrimSpace(mime)
+	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= maxImage && !resp.Truncated
 }
 
 // timeLeft is what a request may take, so that what comes of it can still be told; 0 if
@@ -180,7 +205,7 @@ func escaped(text string) string {
 }
 
 func invalidURL(format string, args ...any) error {
-	return coded("INVALID_URL", tool.InvalidInput(format, args...))
+	return tool.Coded("INVALID_URL", tool.InvalidInput(format, args...))
 }
 
 // failure says what kept a request from being answered.
@@ -194,17 +219,17 @@ func failure(err error) error {
 	case errors.Is(err, http.ErrInvalid):
 		return invalidURL("%w", err)
 	case errors.Is(err, http.ErrDNS):
-		return coded("DNS_FAILED", tool.Unavailable("%w; look at the spelling of the host", err))
+		return tool.Coded("DNS_FAILED", tool.Unavailable("%w; look at the spelling of the host", err))
 	case errors.Is(err, http.ErrConnect):
-		return coded("CONNECT_FAILED", tool.Unavailable("%w", err))
+		return tool.Coded("CONNECT_FAILED", tool.Unavailable("%w", err))
 	case errors.Is(err, http.ErrTLS):
-		return coded("TLS_FAILED", tool.Unavailable("%w; without a certificate that is good nothing is sent", err))
+		return tool.Coded("TLS_FAILED", tool.Unavailable("%w; without a certificate that is good nothing is sent", err))
 	case errors.Is(err, http.ErrTimeout):
-		return coded("TIMED_OUT", tool.Unavailable("%w; the server is slow or does not answer", err))
+		return tool.Coded("TIMED_OUT", tool.Unavailable("%w; the server is slow or does not answer", err))
 	case tooLarge:
-		return coded("TOO_LARGE", tool.Failed("the answer is larger than %d bytes, which is all that may be read of one", large.Limit))
+		return tool.Coded("TOO_LARGE", tool.Failed("the answer is larger than %d bytes, which is all that may be read of one", large.Limit))
 	case errors.Is(err, http.ErrProtocol):
-		return coded("BAD_RESPONSE", tool.Unavailable("%w", err))
+		return tool.Coded("BAD_RESPONSE", tool.Unavailable("%w", err))
 	}
 	return err
 }
@@ -256,7 +281,7 @@ func write(w *window, resp *http.Response, raw bool) (said []string, cut bool, e
 		if resp.Truncated {
 			size = "more than " + size
 		}
-		return nil, false, coded("UNSUPPORTED_TYPE", tool.Failed("%s answered with %s of %s (status %d), which is no text; HTML, JSON and other text is read", resp.URL, size, mediaType, resp.Status))
+		return nil, false, tool.Coded("UNSUPPORTED_TYPE", tool.Failed("%s answered with %s of %s (status %d), which is not read here: HTML, JSON and other text is, and images of up to 3.75 MiB are shown", resp.URL, size, mediaType, resp.Status))
 	case k == htmlPage && !raw:
 		p := page{out: w}
 		p.base, _ = url.Parse(resp.URL)
@@ -290,19 +315,4 @@ func kindOf(mediaType string, body []byte) kind {
 		return plainText
 	}
 	return unreadable
-}
-
-// coded gives an error a code of its own.
-func coded(code string, err error) error {
-	e := tool.AsError(err)
-	switch text := e.Error(); e.Code {
-	case tool.CodeInvalidInput:
-		return tool.InvalidInput("%s: %s", code, text)
-	case tool.CodeUnavailable:
-		return tool.Unavailable("%s: %s", code, text)
-	case tool.CodeDenied:
-		return tool.Denied("%s: %s", code, text)
-	default:
-		return tool.Failed("%s: %s", code, text)
-	}
 }

@@ -172,8 +172,11 @@ func (p *page) open(t token) {
 			p.mark = "  "
 		}
 	case "tr":
-		p.force(1)
+		p.endRow()
 		p.cells, p.row = 0, p.out.seen
+	case "table":
+		p.block(2)
+		p.cells = 0
 	case "td", "th":
 		p.endLink()
 		switch {
@@ -219,7 +222,7 @@ func (p *page) close(name string) {
 		} else if n := len(p.lists); n > 0 {
 			p.lists = p.lists[:n-1]
 		}
-		p.block(1 + bit(len(p.lists) == 0))
+		p.force(1 + bit(len(p.lists) == 0))
 	case "h1", "h2", "h3", "h4", "h5", "h6":
 		p.force(2)
 	case "pre":
@@ -234,10 +237,18 @@ func (p *page) close(name string) {
 			p.out.write("`")
 		}
 	case "tr":
-		p.force(1)
+		p.endRow()
 	case "br", "hr", "li", "td", "th", "dt", "dd":
 	default:
 		p.block(breaksAt(name))
+	}
+}
+
+// endRow ends the line of a row, whatever its cells end with.
+func (p *page) endRow() {
+	p.force(1)
+	if p.cells > 0 && p.breaks > 0 {
+		p.breaks = 1
 	}
 }
 

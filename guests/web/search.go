@@ -115,7 +115,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 	}
 	cx, _ := s.config(configCX)
 	if name == "google" && cx == "" {
-		return searchResult{}, coded("MISSING_CREDENTIALS", tool.Denied("web_search asks Google, and no search engine of the person's is set. Tell the person: "+
+		return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks Google, and no search engine of the person's is set. Tell the person: "+
 			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", e.another()))
 	}
 	req := http.Request{
@@ -126,7 +126,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 		placeholder, err := s.secret(e.secret)
 		switch {
 		case errors.Is(err, secrets.ErrMissing):
-			return searchResult{}, coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no key for that is kept. Tell the person: "+
+			return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no key for that is kept. Tell the person: "+
 				"1. get a key at %s; 2. keep it: `%s`; 3. see that network.allow in agent.toml, or --allow-net, has %q. %s",
 				e.name, e.get, e.setSecret(u), u.Host, e.another()))
 		case err != nil:
@@ -184,18 +184,18 @@ func (e engine) refused(resp *http.Response, u *url.URL) error {
 		resp.Status == 400 && strings.Contains(strings.ToLower(said), "api key"))
 	switch {
 	case badKey:
-		return coded("INVALID_CREDENTIALS", tool.Denied("%s refuses the key that is kept as %s (status %d%s). Tell the person: look at the key at %s, and keep the right one: `%s`",
+		return tool.Coded("INVALID_CREDENTIALS", tool.Denied("%s refuses the key that is kept as %s (status %d%s). Tell the person: look at the key at %s, and keep the right one: `%s`",
 			e.name, e.secret, resp.Status, said, e.get, e.setSecret(u)))
 	case resp.Status == 429:
 		wait := "a minute"
 		if n, err := strconv.Atoi(header(resp, "retry-after")); err == nil && n >= 0 {
 			wait = fmt.Sprintf("%d seconds", n)
 		}
-		return coded("RATE_LIMITED", tool.Unavailable("%s has had too many searches; wait %s", e.name, wait))
+		return tool.Coded("RATE_LIMITED", tool.Unavailable("%s has had too many searches; wait %s", e.name, wait))
 	case e.secret == "" && (resp.Status == 202 || resp.Status == 403 || blocked(resp.Body)):
-		return coded("BLOCKED", tool.Unavailable("%s takes the program for a robot and answers no searches for now. Wait some minutes; the person can set another engine in [web] of agent.toml", e.name))
+		return tool.Coded("BLOCKED", tool.Unavailable("%s takes the program for a robot and answers no searches for now. Wait some minutes; the person can set another engine in [web] of agent.toml", e.name))
 	case resp.Status != 200:
-		return coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s", e.name, resp.Status, said))
+		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s", e.name, resp.Status, said))
 	}
 	return nil
 }

@@ -89,6 +89,10 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"`
+	// PerMinute is how many calls of it a session may begin in a minute, each a second
+	// after the one before; 0 is any number. It is for tools that ask a service which does
+	// not bear more.
+	PerMinute int `json:"per_minute,omitempty"`
 	// Doc documents the tool for people. No model reads it, and nothing is decided by it.
 	Doc *Doc `json:"doc,omitempty"`
 	// Run says how the tool is run if its module knows no tools: it is a command, or a
@@ -227,6 +231,9 @@ func (s *Spec) check(p *patterns) error {
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	if s.PerMinute < 0 || s.PerMinute > 60 {
+		return fmt.Errorf("%s: per_minute is %d; it can be 1 to 60", s.Name, s.PerMinute)
 	}
 	if s.Doc != nil {
 		if err := s.Doc.check(); err != nil {

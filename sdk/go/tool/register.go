@@ -183,6 +183,11 @@ func NeedsPatched(patchArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Patch: patchArg, Hash: hashArg} }
 }
 
+// PerMinute says how many calls of the tool a session may begin in a minute, 1 to 60,
+// each a second after the one before: the host lets one wait, and refuses more than so
+// many with RATE_LIMITED. It is for tools that ask a service which does not bear more.
+func PerMinute(calls int) Option { return func(e *entry) { e.PerMinute = calls } }
+
 // Errors documents the errors of a tool for those who call it and who write
 // scripts: each "CODE: when it comes, and what to do then". They come in addition
 // to those that any call can end with. No model reads what Errors, [Limits] and
@@ -296,6 +301,7 @@ type entry struct {
 	Parameters   json.RawMessage `json:"parameters"`
 	Capabilities capabilities    `json:"capabilities"`
 	Content      *content        `json:"content,omitempty"`
+	PerMinute    int             `json:"per_minute,omitempty"`
 	Doc          *doc            `json:"doc,omitempty"`
 
 	run  func(ctx context.Context, args []byte) (any, error)
