@@ -175,7 +175,7 @@ func addressOf(text string) (address, note string, err error) {
 	case !ok && strings.ContainsAny(text[:1], "/.~\\"):
 		return "", "", invalidURL("%.80q is a path, and no address; file_read reads files", text)
 	case !ok:
-		if name, port, has := strings.Cut(text, ":"); has && !strings.Contains(name, "/") && (port == "" || port[0] < '0' || port[0] > '9') {
+		if name, port, has := strings.Cut(text, ":"); has && !strings.ContainsAny(name, "/[") && (port == "" || port[0] < '0' || port[0] > '9') {
 			return "", "", invalidURL("%.20q is not fetched; only https and http are", name+":")
 		}
 		scheme, rest, ok = "https", text, true
