@@ -458,6 +458,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeBadABI:       "broke the ABI",
 	tool.CodeNotAdmitted:  "refused",
 	tool.CodeInterrupted:  "interrupted",
+	tool.CodeRateLimited:  "too often",
 	tool.CodeLimitReached: "not run",
 	tool.CodeHost:         "fault of the host",
 }
