@@ -92,6 +92,7 @@
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
 //	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
+//	kept                    what tools keep beyond a call, in one session, as its log says it
 //	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
@@ -118,9 +119,10 @@
 // which fits tables to the screen, internal/pager, which shows what is longer than
 // that, internal/words, which says numbers and names, and internal/terminal, which makes text
 // of others harmless. guests are the built-in tools. sdk is what a tool's author
-// imports; the host imports two packages of it, sdk/go/lines, which finds lines that
-// match, and sdk/go/nearest, which finds the name that was probably meant. wit is the
-// source of truth of the ABI.
+// imports; the host imports three packages of it, sdk/go/lines, which finds lines that
+// match, sdk/go/nearest, which finds the name that was probably meant, and
+// sdk/go/picture, which tells what image some bytes are. wit is the source of truth of
+// the ABI.
 //
 // # Words
 //
@@ -205,7 +207,6 @@
 // that it refuses whom nothing was granted. If a tool has to ask for it, that is one
 // more field of tool.Capabilities: policy/risk.go says how much is at stake,
 // policy/binding.go that an answer ends when it changes, and the Grant carries it.
-// kv waits for this: everything of it is there but the store.
 //
 // A kind of module: wasm.Classify tells it by imports and exports; a package below
 // sandbox/dialect says which of these it may have, how it is initialised, how it is

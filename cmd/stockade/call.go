@@ -180,7 +180,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	var end error
 	aside := ""
 	if r.Err != nil {
-		end = a.resultError(req, r.Err)
+		end = a.resultError(req, r)
 	} else if hint, code := transcript.Aside(r.Output); code != 0 {
 		end, aside = &exitErr{code: exitToolFailed}, fmt.Sprintf("the command ended with exit code %d", code)
 	} else {
@@ -248,7 +248,8 @@ func (a *app) lastLines(text string) string {
 }
 
 // resultError maps a failed result to the way the program ends.
-func (a *app) resultError(req request, e *tool.Error) error {
+func (a *app) resultError(req request, r tool.Result) error {
+	e := r.Err
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s%s (%s)", e.Message, suffix("; ", inWords(e.Change)), e.Code), hint: inWords(e.Hint)}
 	switch e.Code {
 	case tool.CodeDenied:
@@ -262,7 +263,9 @@ func (a *app) resultError(req request, e *tool.Error) error {
 	case tool.CodeUnknownTool:
 		end.code = exitUsage
 	case tool.CodeInvalidArgs:
-		end.code, end.hint = exitUsage, "`stockade tool info "+req.name+"` shows the arguments"
+		if !r.Ran() { // else it is the tool that does not take them
+			end.code, end.hint = exitUsage, "`stockade tool info "+req.name+"` shows the arguments"
+		}
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeFuel:
 		end.code = exitLimit
 	case tool.CodeCancelled:

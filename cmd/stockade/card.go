@@ -141,7 +141,7 @@ func (c card) wants(w registry.Wants) (out []string) {
 	return out
 }
 
-var wantedKinds = [...]string{"files", "hosts", "secrets", "commands"}
+var wantedKinds = [...]string{"files", "hosts", "secrets", "commands", "store"}
 
 // wanted is what a module asks for, by kind; empty where that is nothing.
 func wanted(w registry.Wants) (out [len(wantedKinds)]string) {
@@ -158,6 +158,9 @@ func wanted(w registry.Wants) (out [len(wantedKinds)]string) {
 	out[2] = counted(secrets)
 	if w.Exec {
 		out[3] = "each of which would be asked about"
+	}
+	if w.Store {
+		out[4] = "what its tools keep in a session, and share"
 	}
 	return out
 }
@@ -463,6 +466,9 @@ func allowedWords(a tool.Allowance) string {
 	}
 	if a.Exec {
 		out = append(out, "commands (each is asked about)")
+	}
+	if a.Store {
+		out = append(out, "a store (which its other tools read)")
 	}
 	if out == nil {
 		return "nothing"

@@ -60,6 +60,9 @@ func contextPicture(c agent.Context) string {
 		if c.Left.Turns > 0 {
 			fmt.Fprintf(&b, "    %s, from the first on\n", words.Plural(c.Left.Turns, "whole turn"))
 		}
+		if c.Left.Images > 0 {
+			fmt.Fprintf(&b, "    %s\n", words.Plural(c.Left.Images, "image"))
+		}
 		if c.Left.Shortened > 0 {
 			fmt.Fprintf(&b, "    the arguments or the results of %s\n", words.Plural(c.Left.Shortened, "call"))
 		}

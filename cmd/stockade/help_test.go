@@ -241,6 +241,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		session.TypeDecision:       session.Decision{},
 		session.TypeCallIntended:   session.Intent{},
 		session.TypeCallChanges:    session.Changes{},
+		session.TypeCallKept:       session.Kept{},
 		session.TypeToolResult:     llm.Message{},
 		session.TypeStepEnded:      session.StepEnded{},
 		session.TypeTurnEnded:      session.TurnEnded{},
@@ -279,6 +280,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	call := section(t, "stockade call --json")
 	exit, text := 1, json.RawMessage(`{}`)
 	success := tool.Result{Output: text, Note: "n", LimitMessage: "m"}
+	success.Images = []tool.Image{{}}
 	failure := success
 	failure.Err = &tool.Error{Hint: tool.Advise("h"), Rule: "r", Allow: "a", Denial: text, ExitCode: &exit}
 	for _, r := range []tool.Result{success, failure} {

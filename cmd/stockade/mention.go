@@ -15,8 +15,10 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 const (
@@ -25,6 +27,9 @@ const (
 	maxMissing       = 3         // words that name no file of which that is said
 	maxMentionBytes  = 4096      // of a path
 	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read gives 50 KB of each
+	// Images of one prompt, and their bytes: they go with each request from then on.
+	maxMentionedImages     = 8
+	maxMentionedImageBytes = 4 << 20
 )
 
 // mentions are the paths that a prompt names, in their order and as they stand
@@ -89,12 +94,13 @@ func (a *app) mentioned(word string) (string, bool) {
 var pathLike = regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`)
 
 // attach reads the files and directories that a prompt names, by the person's calls
-// of file_read, whose events it yields, and adds what the model is to read of them to
-// texts. What is denied, or cannot be read, stays a word of the prompt.
-func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter.Seq2[session.Event, error] {
+// of file_read, whose events it yields, and adds what the model is to read and to see of
+// them to files. What is denied, or cannot be read, stays a word of the prompt.
+func (t *turns) attach(ctx context.Context, prompt string, files *[]agent.With) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
 		seen, missing := map[string]bool{}, 0
+		var images imageRoom
 		for _, word := range mentions(prompt) {
 			path, ok := t.a.mentioned(word)
 			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike.MatchString(named) {
@@ -110,16 +116,23 @@ func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter
 				return
 			}
 			seen[filepath.Clean(path)] = true
-			for e, err := range t.call(ctx, "file_read", map[string]any{"path": path}) {
+			var result tool.Result
+			var said llm.Message
+			for e, err := range t.callFor(ctx, &result, "file_read", map[string]any{"path": path}) {
 				if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
-					if text := mentionText(path, m, room); text != "" {
-						*texts = append(*texts, text)
-						room -= len(text)
-					}
+					said = m
 				}
 				if !yield(e, err) || err != nil {
 					return
 				}
+			}
+			file := images.with(path, result.Images)
+			if len(result.Images) == 0 {
+				file.Text = mentionText(path, said, room)
+			}
+			if file.Text != "" {
+				*files = append(*files, file)
+				room -= len(file.Text)
 			}
 			if ctx.Err() != nil {
 				yield(session.Event{}, context.Cause(ctx))
@@ -127,6 +140,25 @@ func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter
 			}
 		}
 	}
+}
+
+// imageRoom counts the images that go with a prompt.
+type imageRoom struct{ number, bytes int }
+
+// with is what the model reads of an image that the person names, and the image, if there
+// is room for it.
+func (r *imageRoom) with(path string, images []tool.Image) (file agent.With) {
+	for _, img := range images {
+		file.Text += fmt.Sprintf("The file %q, which the person names, is an image: %s. ", path, transcript.ImageWords(img.Info()))
+		if r.number == maxMentionedImages || r.bytes+len(img.Data) > maxMentionedImageBytes {
+			file.Text += "It found no room here: file_read shows it to you."
+			continue
+		}
+		r.number, r.bytes = r.number+1, r.bytes+len(img.Data)
+		file.Text += fmt.Sprintf("It is image %d of this message.", r.number)
+		file.Images = append(file.Images, img)
+	}
+	return file
 }
 
 // mentionText is what the model reads of a file or a directory that the person names,

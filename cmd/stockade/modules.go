@@ -137,7 +137,7 @@ func (a *app) added(p *registry.Project, system []registry.SystemFile) ([]regist
 }
 
 // tried is a module that the command line names to be tried, with what its flags
-// give: it sees the directories of --mount and reaches the hosts of --allow-net.
+// give: it sees the directories of --mount, reaches the hosts of --allow-net and has a store.
 func (a *app) tried(ctx context.Context, file string) (registry.Added, error) {
 	mod, err := registry.File(file)
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *app) tried(ctx context.Context, file string) (registry.Added, error) {
 	if err != nil {
 		return registry.Added{}, err
 	}
-	allowed := tool.Allowance{Hosts: a.flags.allowNet, Exec: true}
+	allowed := tool.Allowance{Hosts: a.flags.allowNet, Exec: true, Store: true}
 	for _, d := range mounts {
 		if d.Write {
 			allowed.Write = append(allowed.Write, d.Host)

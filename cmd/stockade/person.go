@@ -26,10 +26,17 @@ const (
 // happen; the last is its result. An error means that the host or the log is at fault.
 // A consumer that stops early cancels the call.
 func (t *turns) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
+	return t.callFor(ctx, new(tool.Result), name, args)
+}
+
+// callFor is call for whoever needs more of the result than there is in its event: when
+// the events have ended, result is what has come of the call.
+func (t *turns) callFor(ctx context.Context, result *tool.Result, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Work}
 		for e, err := range t.Log.During(ctx, func(ctx context.Context) error {
-			_, err := t.Call(ctx, call)
+			var err error
+			*result, err = t.Call(ctx, call)
 			return err
 		}) {
 			if err == nil && e.Call != call.ID {
@@ -73,7 +80,7 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 
 // hasRun keeps for the next prompt what the person has run.
 func (t *turns) hasRun(command, wrote string, result llm.Message) {
-	t.ran = append(t.ran, ranText(command, wrote, result))
+	t.ran = append(t.ran, agent.With{Text: ranText(command, wrote, result)})
 	t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
 }
 
@@ -118,7 +125,7 @@ func ranText(command, wrote string, result llm.Message) string {
 // which typed is what was typed, and what they have run since the turn before.
 func (t *turns) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		var files []string
+		var files []agent.With
 		for e, err := range t.attach(ctx, typed, &files) {
 			if !yield(e, err) || err != nil {
 				return

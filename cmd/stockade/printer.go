@@ -212,7 +212,7 @@ func (t *turns) showCall(ctx context.Context, arg string) error {
 }
 
 func writeJSONEvent(s *stdio, e session.Event) error {
-	line, err := e.Line()
+	line, err := e.WithoutImages().Line()
 	if err != nil {
 		return err
 	}

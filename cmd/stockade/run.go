@@ -129,7 +129,7 @@ type turns struct {
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	tools toolset
-	ran   []string          // what the person has run since the last turn, for the model
+	ran   []agent.With      // what the person has run since the last turn, for the model
 	end   []transcript.Part // of the conversation that goes on
 	calls int               // that it has had
 	shown *printer          // made for the first turn

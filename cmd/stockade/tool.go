@@ -456,6 +456,9 @@ func asksFor(c tool.Capabilities) string {
 	case c.Network != tool.NetworkNone:
 		said = append(said, "requests to the hosts that are allowed")
 	}
+	if c.Store {
+		said = append(said, "keeping things in a session")
+	}
 	for _, s := range c.Secrets {
 		said = append(said, "the secret "+s.String())
 	}

@@ -21,7 +21,7 @@ import (
 // allowFlags say what an added module may have.
 type allowFlags struct {
 	read, write, hosts, secrets []string
-	exec                        bool
+	exec, store                 bool
 }
 
 func (o *allowFlags) add(cmd *cobra.Command) {
@@ -31,10 +31,11 @@ func (o *allowFlags) add(cmd *cobra.Command) {
 	f.StringArrayVar(&o.hosts, "host", nil, "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
 	f.StringArrayVar(&o.secrets, "secret", nil, "a secret that it may use, by its name; may be repeated")
 	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands, each of which you are asked about")
+	f.BoolVar(&o.store, "store", false, "let it keep things in a session, which its other tools read that have this, too")
 }
 
 func (o allowFlags) any() bool {
-	return o.exec || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
+	return o.exec || o.store || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
 }
 
 // String is the flags as they follow a command.
@@ -49,6 +50,9 @@ func (o allowFlags) String() (out string) {
 	}
 	if o.exec {
 		out += " --exec"
+	}
+	if o.store {
+		out += " --store"
 	}
 	return out
 }
@@ -85,7 +89,7 @@ func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 		}
 		a.Secrets = append(a.Secrets, s)
 	}
-	a.Exec = o.exec
+	a.Exec, a.Store = o.exec, o.store
 	return a, nil
 }
 
@@ -95,7 +99,7 @@ func (o allowFlags) lessened(from tool.Allowance) tool.Allowance {
 	if !o.any() {
 		return tool.Allowance{}
 	}
-	a := tool.Allowance{Hosts: slices.Clone(o.hosts), Secrets: o.secrets, Exec: o.exec}
+	a := tool.Allowance{Hosts: slices.Clone(o.hosts), Secrets: o.secrets, Exec: o.exec, Store: o.store}
 	for _, h := range o.hosts {
 		if r, err := network.ParseRule(h); err == nil {
 			a.Hosts = append(a.Hosts, r.String())
@@ -148,7 +152,7 @@ func newToolGrantCmd(a *app) *cobra.Command {
 		revoke bool
 	)
 	cmd := &cobra.Command{
-		Use: "grant NAME[:TOOL]", Short: "Let a module use files, hosts, secrets or commands",
+		Use: "grant NAME[:TOOL]", Short: "Let a module use files, hosts, secrets, commands or a store",
 		Long: `Let a module that you have added, or one of its tools, use what it asks for, and no
 more than you name. What you grant is yours: no project can grant anything. It
 holds for this version and for later ones of the same publisher that say and ask
@@ -241,6 +245,9 @@ func grantExample(w registry.Wants, work string) string {
 	}
 	if w.Exec {
 		out = append(out, "--exec")
+	}
+	if w.Store {
+		out = append(out, "--store")
 	}
 	return strings.Join(out, " ")
 }

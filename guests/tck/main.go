@@ -1,7 +1,7 @@
 // Command tck is the guest of the conformance tests. Its tools exercise one
 // part of the contract each, so that the test of a host can tell which part is
 // broken: how arguments and results cross memory (echo, alloc), every error
-// (fail, panic), every import (host, log), and what a call carries (context).
+// (fail, panic), every import (host, log, keep), and what a call carries (context).
 package main
 
 import (
@@ -10,11 +10,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/sdk/go/config"
 	"github.com/stockade-dev/stockade/sdk/go/exec"
 	"github.com/stockade-dev/stockade/sdk/go/http"
 	"github.com/stockade-dev/stockade/sdk/go/kv"
@@ -31,8 +34,11 @@ func init() {
 	tool.Register("fail", "Returns the error that is asked for.", fail)
 	tool.Register("log", "Logs the text once at every level.", logAll)
 	tool.Register("host", "Calls every host function once and returns what came back.", host,
-		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""))
+		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""), tool.KeepsData())
+	tool.Register("keep", "Sets and deletes keys of the store, and returns what it then holds.", keep, tool.KeepsData())
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
+	tool.Config("color", "red")
+	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", configured)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }
 
@@ -198,6 +204,50 @@ func host(ctx context.Context, in hostArgs) (hostResult, error) {
 	return out, nil
 }
 
+type keepArgs struct {
+	Set    map[string]string `json:"set,omitempty" desc:"What to set."`
+	TTL    int               `json:"ttl_ms,omitempty" desc:"How long that is kept; 0 is forever."`
+	Delete []string          `json:"delete,omitempty" desc:"What to delete then."`
+	Prefix string            `json:"prefix,omitempty" desc:"How the keys begin that are returned."`
+	Limit  uint32            `json:"limit,omitempty" desc:"How many." default:"1000"`
+	Fail   bool              `json:"fail,omitempty" desc:"Whether the call fails in the end."`
+}
+
+type keepResult struct {
+	Keys   []string          `json:"keys"`
+	Values map[string]string `json:"values"`
+	Errors map[string]string `json:"errors,omitempty"` // by key
+}
+
+func keep(_ context.Context, in keepArgs) (keepResult, error) {
+	out := keepResult{Values: map[string]string{}, Errors: map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(in.Set)) {
+		if err := kv.Set(key, []byte(in.Set[key]), time.Duration(in.TTL)*time.Millisecond); err != nil {
+			out.Errors[key] = err.Error()
+		}
+	}
+	for _, key := range in.Delete {
+		if err := kv.Delete(key); err != nil {
+			out.Errors[key] = err.Error()
+		}
+	}
+	var err error
+	if out.Keys, err = kv.Keys(in.Prefix, in.Limit); err != nil {
+		return out, err
+	}
+	for _, key := range out.Keys {
+		value, ok, err := kv.Get(key)
+		if err != nil || !ok {
+			return out, fmt.Errorf("%s is listed and not there: %v", key, err)
+		}
+		out.Values[key] = string(value)
+	}
+	if in.Fail {
+		return out, tool.Failed("as asked")
+	}
+	return out, nil
+}
+
 type allocArgs struct {
 	Bytes  int `json:"bytes" desc:"How much to allocate at a time." min:"0" max:"4294967296"`
 	Rounds int `json:"rounds,omitempty" desc:"How often." min:"1" max:"1000000" default:"1"`
@@ -232,6 +282,21 @@ func alloc(ctx context.Context, in allocArgs) (allocResult, error) {
 }
 
 type noArgs struct{}
+
+// before is what was configured while the module initialised.
+var before, _ = config.Get("color")
+
+type configResult struct {
+	Color  string `json:"color"`
+	Other  bool   `json:"other"` // whether a name that is not declared has a value
+	Before string `json:"before"`
+}
+
+func configured(context.Context, noArgs) (configResult, error) {
+	color, _ := config.Get("color")
+	_, other := config.Get("other")
+	return configResult{color, other, before}, nil
+}
 
 type contextResult struct {
 	ID          string `json:"id"`

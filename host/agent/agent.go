@@ -92,11 +92,17 @@ func New(opts Options) *Agent {
 // it ended; an error follows only when even that could not be recorded. A
 // consumer that stops early cancels the turn. Turns do not overlap.
 //
-// What the model reads is the prompt and, behind [llm.Below], each of the texts that
-// go with it, such as the content of a file. The record of the turn has the prompt
-// alone, as it was typed, and the message of the user all of it.
-func (a *Agent) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
+// What the model reads is the prompt and, behind [llm.Below], what goes with it. The
+// record of the turn has the prompt alone, as it was typed, and the message of the user
+// all of it.
+func (a *Agent) Run(ctx context.Context, prompt string, with ...With) iter.Seq2[session.Event, error] {
 	return a.opts.Log.During(ctx, func(ctx context.Context) error { return a.run(ctx, prompt, with) })
+}
+
+// With is something that goes with a prompt, such as the content of a file.
+type With struct {
+	Text   string
+	Images []tool.Image // of which the text speaks
 }
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -113,7 +119,7 @@ type turn struct {
 }
 
 // run runs one turn. Its error is one that could not be recorded.
-func (a *Agent) run(ctx context.Context, prompt string, with []string) error {
+func (a *Agent) run(ctx context.Context, prompt string, with []With) error {
 	t := &turn{a: a, n: a.past.turn + 1, start: time.Now(), stale: map[string]int{}}
 	err := t.begin(ctx, prompt, with)
 	for err == nil && t.end.Reason == "" {
@@ -126,7 +132,7 @@ func (a *Agent) run(ctx context.Context, prompt string, with []string) error {
 	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
 }
 
-func (t *turn) begin(ctx context.Context, prompt string, with []string) error {
+func (t *turn) begin(ctx context.Context, prompt string, with []With) error {
 	var drafts []session.Draft
 	system := ""
 	if len(t.a.past.messages) == 0 && t.a.opts.System != nil {
@@ -134,9 +140,13 @@ func (t *turn) begin(ctx context.Context, prompt string, with []string) error {
 			drafts = append(drafts, t.message(llm.System, system))
 		}
 	}
-	content := prompt
-	if len(with) > 0 {
-		content = strings.Join(append([]string{prompt, llm.Below}, with...), "\n\n")
+	said := llm.Message{Kind: llm.User, Content: prompt}
+	for i, w := range with {
+		if i == 0 {
+			said.Content += "\n\n" + llm.Below
+		}
+		said.Content += "\n\n" + w.Text
+		said.Parts = append(said.Parts, llm.ImageParts(w.Images)...)
 	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
@@ -147,7 +157,7 @@ func (t *turn) begin(ctx context.Context, prompt string, with []string) error {
 			}
 		}
 	}
-	return t.record(ctx, append(drafts, t.message(llm.User, content))...)
+	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", said))...)
 }
 
 // next asks the model once and carries out what it asks for.

@@ -27,11 +27,12 @@ type Context struct {
 type LeftOut struct {
 	Turns     int // the oldest
 	Shortened int // calls without their arguments, results without their output
+	Images    int
 	Chars     int // in all
 }
 
 func (l LeftOut) plus(m LeftOut) LeftOut {
-	return LeftOut{l.Turns + m.Turns, l.Shortened + m.Shortened, l.Chars + m.Chars}
+	return LeftOut{l.Turns + m.Turns, l.Shortened + m.Shortened, l.Images + m.Images, l.Chars + m.Chars}
 }
 
 // Spent is what a session has used, also of what is in its log from before. A

@@ -80,7 +80,7 @@ func TestWhatFillsTheContext(t *testing.T) {
 func TestWhatGoesWithAPromptIsReadAndNotTyped(t *testing.T) {
 	b := newBench(t, Options{}, reply{deltas: []llm.Delta{{Text: "done"}, {Finish: llm.FinishStop}}})
 	var started session.TurnStarted
-	for e, err := range b.Run(t.Context(), "go", "a file", "another") {
+	for e, err := range b.Run(t.Context(), "go", With{Text: "a file"}, With{"an image", []tool.Image{{Mime: "image/png", Data: []byte("png")}}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestWhatGoesWithAPromptIsReadAndNotTyped(t *testing.T) {
 			started = decode[session.TurnStarted](t, e.Body)
 		}
 	}
-	if got, want := b.past.messages[0].Content, "go\n\n"+llm.Below+"\n\na file\n\nanother"; got != want || started.Prompt != "go" {
+	if got, want := b.past.messages[0].Content, "go\n\n"+llm.Below+"\n\na file\n\nan image"; got != want || started.Prompt != "go" || !cmp.Equal(b.past.messages[0].Parts, []llm.Part{{Type: llm.ImagePart, Mime: "image/png", Data: []byte("png")}}) {
 		t.Errorf("the model reads %q, and the record of the turn has %q", got, started.Prompt)
 	}
 }

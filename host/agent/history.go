@@ -126,6 +126,51 @@ func (p *Past) add(e session.Event) {
 func (p *Past) append(m llm.Message) {
 	p.messages = append(p.messages, m)
 	p.chars += size(m)
+	if len(m.Parts) > 0 {
+		p.dropImages()
+	}
+}
+
+const (
+	// imageChars is what an image counts for, in characters: providers take some 1,500
+	// tokens for one, whatever its bytes are.
+	imageChars = 6000
+	// What a request may hold of images. Anthropic's API wants those of more than 20 to
+	// have 2000 pixels a side at most, and Google's takes 20 MB of base64 and text:
+	// https://docs.claude.com/en/docs/build-with-claude/vision,
+	// https://ai.google.dev/gemini-api/docs/image-understanding.
+	maxImages      = 20
+	maxImagesBytes = 12 << 20
+)
+
+// dropImages forgets the oldest images once there are more than a request may hold. It
+// leaves room for new ones: each time that it changes what the model has read before, the
+// provider's cache of that is of no more use. The newest image stays.
+func (p *Past) dropImages() {
+	number, bytes := 0, 0
+	each := func(f func(m *llm.Message, n int)) {
+		for i := range slices.Backward(p.messages) {
+			for n := range slices.Backward(p.messages[i].Parts) {
+				if data := p.messages[i].Parts[n].Data; data != nil {
+					number, bytes = number+1, bytes+len(data)
+					f(&p.messages[i], n)
+				}
+			}
+		}
+	}
+	each(func(*llm.Message, int) {})
+	if number <= maxImages && bytes <= maxImagesBytes {
+		return
+	}
+	number, bytes = 0, 0
+	each(func(m *llm.Message, n int) {
+		if number > 1 && (number > maxImages/2 || bytes > maxImagesBytes/2) {
+			m.Parts = slices.Clone(m.Parts)
+			m.Parts[n].Data = nil
+			p.chars -= imageChars
+			p.left = p.left.plus(LeftOut{Images: 1, Chars: imageChars})
+		}
+	})
 }
 
 // forget drops what the requests of the turns to come would leave out, once the
@@ -179,12 +224,20 @@ func interrupted(name string) tool.Result {
 }
 
 // size is what a message adds to a request, in characters.
-func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
+func size(m llm.Message) int {
+	n := len(m.Content) + len(m.Data)
+	for _, part := range m.Parts {
+		if part.Data != nil {
+			n += imageChars
+		}
+	}
+	return n
+}
 
 // fit returns the messages that fit into budget characters, and what it left out.
-// System messages stay, and the last brief of each name. Whole turns are dropped from
-// the oldest on; when the current turn alone is too long, its older tool results are
-// replaced by a line that says so. The last messages always stay.
+// System messages stay, and the last brief of each name. Images are left out from the
+// oldest on, then whole turns are dropped; when the current turn alone is too long, its
+// older tool results are replaced by a line that says so. The last messages always stay.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
@@ -194,6 +247,15 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 		return messages, LeftOut{}
 	}
 	whole := total
+	var left LeftOut
+	messages = slices.Clone(messages)
+	for i, m := range messages[:max(len(messages)-keepMessages, 0)] {
+		if total > budget && len(m.Parts) > 0 {
+			messages[i] = m.WithoutImages()
+			saved := size(m) - size(messages[i])
+			total, left.Images = total-saved, left.Images+saved/imageChars
+		}
+	}
 	lastUser, stays := 0, map[int]bool{}
 	seen := map[string]bool{} // names of briefs
 	for i, m := range slices.Backward(messages) {
@@ -208,7 +270,6 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 		}
 	}
 	var out []llm.Message
-	var left LeftOut
 	dropping := true
 	for i, m := range messages {
 		if m.Kind == llm.User && !stays[i] && (total <= budget || i == lastUser) {

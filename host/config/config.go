@@ -24,6 +24,8 @@ type Config struct {
 	ToolFuel            int           // units of fuel of one tool call; default 50000000000
 	ToolFuelTotal       int           // units of fuel of all calls of a tool in a session; default 2000000000000
 	SessionFuel         int           // units of fuel of all calls in a session; default 10000000000000
+	ToolStore           int           // bytes that the tools of a module keep in a session; default 262144
+	SessionStore        int           // bytes that all tools keep in a session; default 1048576
 	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none

@@ -33,6 +33,8 @@ var decided = map[string]struct{ may, value string }{
 	"tool_fuel":               {"own", "a number"},
 	"tool_fuel_total":         {"own", "a number"},
 	"session_fuel":            {"own", "a number"},
+	"tool_store":              {"own", "a number"},
+	"session_store":           {"own", "a number"},
 	"history_char_budget":     {"own", "a number"},
 	"require_confirmation":    {"own", "a switch"},
 	"system_prompt":           {"trust", "text for the model"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -29,6 +30,7 @@ type pending struct {
 	usage  tool.Usage  // of the guest, once it has run
 	result tool.Result
 	err    error
+	view   *kept.View // of the store of its module; nil: it has none
 
 	rehearsing bool
 	held       []tool.Progress // what a rehearsed call has said
@@ -122,6 +124,10 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	if err := p.checkGiven(entry); err != nil { // again: an answer can take long
 		return tool.Result{}, nil, err
 	}
+	grant, err := p.openStore(ctx, grant, entry)
+	if err != nil {
+		return tool.Result{}, nil, err
+	}
 	if err := p.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, nil, err
 	}
@@ -172,6 +178,7 @@ var errCrash = errors.New("the host crashed")
 func (p *pending) drive(ctx context.Context) {
 	defer close(p.done)
 	defer p.pass()
+	defer p.closeStore()
 	p.result, p.err = hostFault(p.call.Tool), errCrash // until more is known
 	result, err := contain(func() (tool.Result, error) { return p.carryOut(ctx) })
 	if refused, ok := errors.AsType[*refusal](err); ok {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
@@ -64,13 +66,14 @@ type Dispatcher struct {
 	ahead   ahead
 	repeats repeats
 	opened  opened
+	kept    *kept.Stores
 }
 
 // New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
 		opts: opts, seen: seen{files: map[string]known{}}, fuel: newFuel(opts.Policy.Limits(), nil),
-		counts: counts{byTool: map[string]int{}},
+		counts: counts{byTool: map[string]int{}}, kept: kept.New(opts.Policy.Limits(), time.Now),
 	}
 	d.catalog.Store(opts.Catalog)
 	return d

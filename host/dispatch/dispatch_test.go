@@ -113,12 +113,14 @@ func (s store) Append(ctx context.Context, drafts ...session.Draft) ([]session.E
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	var out []session.Event
-	for _, d := range drafts {
+	for _, d := range drafts { // all or none
 		if err := s.w.fail[d.Type]; err != nil {
 			s.w.trace = append(s.w.trace, "lost "+string(d.Type))
 			return nil, err
 		}
+	}
+	var out []session.Event
+	for _, d := range drafts {
 		var prev [32]byte
 		if n := len(s.w.events); n > 0 {
 			prev = s.w.events[n-1].Hash

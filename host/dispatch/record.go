@@ -8,6 +8,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -40,8 +41,15 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 		result.Usage.Start = time.Now()
 	}
 	result.LimitMessage = p.limit
-	draft := p.draft(session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result))
-	_, err := p.append(ctx, append([]session.Draft{draft}, p.news(result)...)...)
+	message := llm.ResultMessage(p.call.ID, p.asked, result)
+	if p.call.Turn == 0 {
+		message = message.WithoutImages() // no model reads them here; what gives them to one records them
+	}
+	drafts := append(p.keeps(result), p.draft(session.TypeToolResult, message))
+	events, err := p.append(ctx, append(drafts, p.news(result)...)...)
+	for _, e := range events {
+		p.d.kept.Fold(e)
+	}
 	return result, err
 }
 
@@ -53,7 +61,7 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	}
 	if result.Err == nil {
 		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
-		return result
+		return withoutSecretImages(r, result)
 	}
 	clean := *result.Err
 	for _, hint := range []*tool.Hint{&clean.Hint, &clean.Change} {
@@ -73,6 +81,20 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	return result
 }
 
+// withoutSecretImages leaves out images with a secret in their bytes, as in a comment
+// that a camera or an editor has put there. What their pixels show nobody reads here.
+func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
+	images := slices.DeleteFunc(slices.Clone(result.Images), func(i tool.Image) bool { return r.Finds(i.Data) })
+	if n := len(result.Images) - len(images); n > 0 {
+		if result.Note != "" {
+			result.Note += "\n"
+		}
+		result.Note += fmt.Sprintf("images left out because their bytes hold a known secret: %d", n)
+	}
+	result.Images = images
+	return result
+}
+
 // hostFault is what the model reads when the host is to blame. The details are
 // for the person, who gets the error.
 func hostFault(name string) tool.Result {
@@ -82,16 +104,20 @@ func hostFault(name string) tool.Result {
 // record appends one event of this call and returns it. It does so also when
 // the caller has given up: no call goes unrecorded.
 func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
-	return p.append(ctx, p.draft(typ, body))
+	events, err := p.append(ctx, p.draft(typ, body))
+	if err != nil {
+		return session.Event{}, err
+	}
+	return events[0], nil
 }
 
 // append is record for events of which the first is one of this call.
-func (p *pending) append(ctx context.Context, drafts ...session.Draft) (session.Event, error) {
+func (p *pending) append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), drafts...)
 	if err != nil {
-		return session.Event{}, fmt.Errorf("record %s: %w", drafts[0].Type, err)
+		return nil, fmt.Errorf("record %s: %w", drafts[0].Type, err)
 	}
-	return events[0], nil
+	return events, nil
 }
 
 func (p *pending) draft(typ session.Type, body any) session.Draft {

@@ -62,5 +62,8 @@ func resultDigest(r tool.Result) [32]byte {
 			text += "\x00" + r.Err.Message + "\x00" + r.Err.Stdout + "\x00" + r.Err.Stderr
 		}
 	}
+	for _, i := range r.Images {
+		text += "\x00" + i.Info().SHA256
+	}
 	return sha256.Sum256([]byte(text))
 }

@@ -12,7 +12,7 @@ import (
 
 // Resume counts what a session has used before: the calls of each tool that have
 // run and their fuel, a person's own calls too. It opens the groups of tools that
-// were opened. events are those of its log. It is called before the first call.
+// were opened, and has what tools keep. events are those of its log. It is called before the first call.
 func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) error {
 	spent := map[string]uint64{}
 	tools := map[string]string{} // by call
@@ -21,6 +21,7 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) error {
 		if err != nil {
 			return fmt.Errorf("read what the session has used: %w", err)
 		}
+		d.kept.Fold(e)
 		switch e.Type {
 		case session.TypeToolCall:
 			if group := listedBy(e); group != "" {

@@ -9,7 +9,7 @@ import (
 
 // CallAll carries out the calls of one reply, and returns their results in the
 // order of the calls. Calls that only read run at the same time. One that may
-// change files or start a process runs by itself: it sees what the calls before
+// change files, start a process or keep something runs by itself: it sees what the calls before
 // it have done, and those after it see what it has done. Questions are put in
 // the order of the calls. Each result says what limit says, so that the model
 // knows where the loop ends; empty: nothing.
@@ -49,5 +49,5 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 // tool: what the one changes the other may look at.
 func (d *Dispatcher) runsAlone(name string) bool {
 	entry, ok := d.catalog.Load().Find(name)
-	return ok && (entry.Capabilities.Files == tool.FilesWrite || entry.Capabilities.Exec != "")
+	return ok && (entry.Capabilities.Files == tool.FilesWrite || entry.Capabilities.Exec != "" || entry.Capabilities.Store)
 }

@@ -37,8 +37,8 @@ type Options struct {
 	// Layers are what the administrator, the user, the project, the environment
 	// and the flags permit, in all sessions. None: there is no ceiling.
 	Layers []policy.Layer
-	// Sandbox says how modules are compiled and run. Services, Redact, StageDir and
-	// Build are filled in, and so are Prebuilt, with the native code of the built-in
+	// Sandbox says how modules are compiled and run. Services, Config, Redact, StageDir
+	// and Build are filled in, and so are Prebuilt, with the native code of the built-in
 	// tools, and Logger, where they are nil. Without Spawn modules of others are not
 	// compiled. jail.RunHelper can be it in a program whose main function hands over
 	// to sandbox.CompileChild where its first argument is sandbox.ChildCommand.
@@ -58,6 +58,10 @@ type Options struct {
 	// recorded answers in a test. Exec is filled in: processes are for the jail. Nil
 	// ones take nobody's place.
 	Services effect.Services
+	// Config is what built-in modules are configured with, by the name of the module and
+	// the names that it declares; a value has at most 8 KiB, and is no secret. What is not
+	// there has the module's own default.
+	Config map[string]map[string]string
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
 	Known *redact.Redactor
@@ -228,7 +232,7 @@ func (d *Door) openMemory() error {
 // is like it and on its own.
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
-	opts.Build, opts.Redact = build(d.opts.Program), d.opts.Known
+	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Known, d.opts.Config
 	opts.Services = effect.Services{Exec: d.jail, HTTP: egress.Later(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets

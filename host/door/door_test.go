@@ -197,6 +197,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"no workspace":       {Options{}, SessionOptions{Workspace: blocked}, func(err error) bool { return err != nil }},
 		"no id of a session": {Options{}, SessionOptions{Workspace: dir, ID: "../x"}, func(err error) bool { return err != nil }},
 		"no such session":    {Options{}, SessionOptions{Workspace: dir, ID: session.NewID(time.Now())}, func(err error) bool { return errors.Is(err, session.ErrNoSession) }},
+		"a module that is configured with what it does not declare": {Options{Config: map[string]map[string]string{"files": {"color": "red"}}}, plain, func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), `configured with "color", which it does not declare`)
+		}},
 		"no such provider":   {Options{}, model(Provider{Name: "x"}), modelFault(FaultProvider)},
 		"no key":             {Options{}, model(Provider{Name: ProviderOpenAI}), modelFault(FaultKey)},
 		"no name of a model": {Options{}, model(Provider{Name: ProviderAuto, Client: openai.Options{APIKey: "k"}}), modelFault(FaultName)},

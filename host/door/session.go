@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -89,6 +90,9 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 			return nil, err
 		}
 	}
+	if err = d.checkConfig(opts.Catalog); err != nil {
+		return nil, err
+	}
 	if opts.Workspace, err = Directory(opts.Workspace); err != nil {
 		return nil, err
 	}
@@ -167,6 +171,27 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	defer d.mu.Unlock()
 	d.sessions[s] = true
 	return s, nil
+}
+
+// checkConfig finds what the modules of a catalog are configured with and would not get.
+func (d *Door) checkConfig(catalog *tool.Catalog) error {
+	if len(d.opts.Config) == 0 {
+		return nil
+	}
+	for _, e := range catalog.Entries() {
+		if e.Module.Origin != tool.OriginBuiltin {
+			continue
+		}
+		for name, value := range d.opts.Config[e.Module.Name] {
+			if _, ok := e.Module.Config[name]; !ok {
+				return fmt.Errorf("the module %s is configured with %.80q, which it does not declare", e.Module.Name, name)
+			}
+			if len(value) > tool.MaxConfigBytes {
+				return fmt.Errorf("the module %s is configured with %d bytes of %s; at most %d are given", e.Module.Name, len(value), name, tool.MaxConfigBytes)
+			}
+		}
+	}
+	return nil
 }
 
 // learn reads the secrets that the tools of a catalog ask for, so that they are
@@ -292,7 +317,7 @@ func (s *Session) propose(ctx context.Context, call tool.Call) error {
 }
 
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
-func (s *Session) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
+func (s *Session) Run(ctx context.Context, prompt string, with ...agent.With) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
 			yield(session.Event{}, errors.New("the session has no model"))

@@ -126,6 +126,9 @@ func given(a tool.Allowance) string {
 	if a.Exec {
 		out = append(out, "exec")
 	}
+	if a.Store {
+		out = append(out, "store")
+	}
 	if out == nil {
 		return "nothing"
 	}
@@ -163,6 +166,9 @@ func (p *Policy) given(e *tool.Entry) []string {
 	}
 	if a.Exec {
 		out = append(out, "commands, each of which is asked about")
+	}
+	if a.Store {
+		out = append(out, "a store, which its other tools read")
 	}
 	if len(out) == 0 {
 		out = append(out, "nothing but computing")

@@ -10,7 +10,8 @@ import (
 
 // Binding is what a remembered rule was made for. When anything of it changes
 // the rule answers nothing any more: the question is asked again, and says what
-// changed. The zero value binds to nothing.
+// changed. The zero value binds to nothing. What a module is configured with is no part
+// of it: see RATIONALE, "Why is what a module is configured with no part of an answer?"
 type Binding struct {
 	// Module is "builtin", or of a module from elsewhere "signer:" and whose
 	// signature over it was verified, or "sha256:" and its digest.

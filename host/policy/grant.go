@@ -42,6 +42,7 @@ var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 type Grant struct {
 	g       *grant
 	budgets []*Budget
+	store   Store
 }
 
 type grant struct {
@@ -55,6 +56,7 @@ type grant struct {
 	most                 map[string]Most   // by key, of these limits
 	set                  map[string]string // where each is set
 	secrets              []tool.Secret
+	keeps                bool
 
 	rehearsal bool // whatever it changes is not to be kept
 

@@ -115,6 +115,8 @@ func (l Limits) under(most map[string]Most) Limits {
 	lower(&l.Fuel, most, "tool_fuel")
 	lower(&l.ToolFuel, most, ToolFuelKey)
 	lower(&l.SessionFuel, most, SessionFuelKey)
+	lower(&l.StoreBytes, most, StoreKey)
+	lower(&l.SessionStoreBytes, most, SessionStoreKey)
 	lower(&l.OutputBytes, most, "max_output_size")
 	lower(&l.ExecTimeoutMax, most, "bash.timeout")
 	lower(&l.ExecOutputBytes, most, "bash.max_output")

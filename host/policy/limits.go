@@ -17,6 +17,9 @@ type Limits struct {
 	LogBytes    int           // what the guest writes to stdout and stderr together, and again what it logs
 	HostCalls   uint64        // calls from the guest into host functions of our own ABI
 
+	StoreBytes        int // what the tools of one module keep in a session: keys, values and 64 bytes for each
+	SessionStoreBytes int // the same, of all modules
+
 	ExecTimeout     time.Duration // of a command when the call does not say
 	ExecTimeoutMax  time.Duration // of a command, whatever the call says
 	ExecOutputBytes int           // of a command, head and tail together
@@ -30,14 +33,18 @@ type Limits struct {
 // DefaultLimits are the limits of a call when nobody sets others.
 func DefaultLimits() Limits {
 	return Limits{
-		Timeout:         30 * time.Second,
-		MemoryBytes:     256 << 20,
-		Fuel:            50_000_000_000, // some twenty seconds
-		ToolFuel:        2_000_000_000_000,
-		SessionFuel:     10_000_000_000_000,
-		OutputBytes:     1 << 20,
-		LogBytes:        64 << 10,
-		HostCalls:       1 << 20,
+		Timeout:     30 * time.Second,
+		MemoryBytes: 256 << 20,
+		Fuel:        50_000_000_000, // some twenty seconds
+		ToolFuel:    2_000_000_000_000,
+		SessionFuel: 10_000_000_000_000,
+		OutputBytes: 1 << 20,
+		LogBytes:    64 << 10,
+		HostCalls:   1 << 20,
+
+		StoreBytes:        256 << 10,
+		SessionStoreBytes: 1 << 20,
+
 		ExecTimeout:     30 * time.Second,
 		ExecTimeoutMax:  300 * time.Second,
 		ExecOutputBytes: 256 << 10,
@@ -63,6 +70,8 @@ func (l Limits) withDefaults() Limits {
 	l.OutputBytes = cmp.Or(l.OutputBytes, d.OutputBytes)
 	l.LogBytes = cmp.Or(l.LogBytes, d.LogBytes)
 	l.HostCalls = cmp.Or(l.HostCalls, d.HostCalls)
+	l.StoreBytes = cmp.Or(l.StoreBytes, d.StoreBytes)
+	l.SessionStoreBytes = cmp.Or(l.SessionStoreBytes, d.SessionStoreBytes)
 	l.ExecTimeout = cmp.Or(l.ExecTimeout, d.ExecTimeout)
 	l.ExecTimeoutMax = cmp.Or(l.ExecTimeoutMax, d.ExecTimeoutMax)
 	l.ExecOutputBytes = cmp.Or(l.ExecOutputBytes, d.ExecOutputBytes)

@@ -135,7 +135,7 @@ func Trying(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Added {
 	a := Added{Record: store.Record{
 		Name: m.Name, Source: mod.Path, Digest: mod.Digest, Bytes: mod.Bytes, Manifest: m, Fingerprint: m.Fingerprint(), Allowed: map[string]tool.Allowance{"": allowed},
 	}}
-	mod.Prefix, mod.Version = m.Name+"_", m.Version
+	mod.Prefix, mod.Version, mod.Config = m.Name+"_", m.Version, m.Config
 	for _, spec := range m.Tools {
 		a.Tools = append(a.Tools, a.tool(mod, spec))
 	}

@@ -368,8 +368,9 @@ type Wants struct {
 	AnyHost bool     // it wants a network and names no host
 	Secrets []tool.Secret
 	Exec    bool
+	Store   bool // to keep things in a session
 	// Sends: one of its tools reads files and reaches the network, so it could send
-	// them away.
+	// them away; or one reads, another reaches it, and both have the store.
 	Sends bool
 	// Inferred: it does not say what it wants, and this is what it could use.
 	Inferred bool
@@ -379,6 +380,7 @@ type Wants struct {
 // asked for.
 func WantsOf(m tool.Manifest) (w Wants) {
 	w.Inferred = m.Inferred
+	var reads, reaches bool
 	secrets := map[string]bool{} // a stranger's manifest names thousands
 	for _, s := range m.Tools {
 		c := s.Capabilities
@@ -394,8 +396,11 @@ func WantsOf(m tool.Manifest) (w Wants) {
 			}
 		}
 		w.Exec = w.Exec || c.Exec != ""
+		w.Store = w.Store || c.Store
+		reads, reaches = reads || c.Store && c.Files != tool.FilesNone, reaches || c.Store && c.Network != tool.NetworkNone
 		w.Sends = w.Sends || c.Network != tool.NetworkNone && c.Files != tool.FilesNone
 	}
+	w.Sends = w.Sends || reads && reaches
 	slices.Sort(w.Hosts)
 	w.Hosts = slices.Compact(w.Hosts)
 	return w
@@ -403,7 +408,7 @@ func WantsOf(m tool.Manifest) (w Wants) {
 
 // Nothing reports whether it only computes.
 func (w Wants) Nothing() bool {
-	return w.Files == tool.FilesNone && len(w.Hosts) == 0 && !w.AnyHost && len(w.Secrets) == 0 && !w.Exec
+	return w.Files == tool.FilesNone && len(w.Hosts) == 0 && !w.AnyHost && len(w.Secrets) == 0 && !w.Exec && !w.Store
 }
 
 // String says it in one line.
@@ -427,6 +432,9 @@ func (w Wants) String() string {
 	if w.Exec {
 		out = append(out, "to run commands")
 	}
+	if w.Store {
+		out = append(out, "to keep things in a session")
+	}
 	switch {
 	case out == nil:
 		return "nothing: it only computes"
@@ -448,7 +456,8 @@ func (w Wants) Could() (out []string) {
 }
 
 // Gift is what a yes gives a module: the hosts and secrets that it names, the files of
-// the workspace if it asks for files, and commands, which are asked about one by one.
+// the workspace if it asks for files, a store, and commands, which are asked about one by
+// one.
 // One that takes the place of another has the directories that this had, and where it
 // names no host, its hosts. One that does not say what it wants gets nothing.
 func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
@@ -464,7 +473,7 @@ func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
 	case w.Files == tool.FilesWrite:
 		had.Write = []string{work}
 	}
-	out := tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets), Exec: w.Exec}
+	out := tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets), Exec: w.Exec, Store: w.Store}
 	if w.Files != tool.FilesNone {
 		out.Read = had.Read
 	}
@@ -494,6 +503,8 @@ func (w Wants) Covers(a tool.Allowance) error {
 		return errors.New("does not ask for the network")
 	case a.Exec && !w.Exec:
 		return errors.New("does not ask to run commands")
+	case a.Store && !w.Store:
+		return errors.New("does not ask for a store")
 	}
 	return nil
 }

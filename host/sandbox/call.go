@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact, Report: report}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Config: s.config(mod), Redact: s.opts.Redact, Report: report}
 	if grant.MayExec() {
 		host.Stage = set
 	}
@@ -80,6 +81,22 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	return result, hostErr
 }
 
+// config is what a module is configured with. Calls begin with a snapshot that knows
+// nothing of it.
+func (s *Sandbox) config(mod *tool.Module) map[string]string {
+	values := s.opts.Config[mod.Name]
+	if mod.Origin != tool.OriginBuiltin || len(values) == 0 {
+		return mod.Config
+	}
+	config := maps.Clone(mod.Config)
+	for name := range config {
+		if value, ok := values[name]; ok {
+			config[name] = value
+		}
+	}
+	return config
+}
+
 // maxResultDepth is how deep a result may nest. Whoever reads the log has a limit
 // too, and some of theirs are at 512.
 const maxResultDepth = 500
@@ -107,6 +124,37 @@ func nests(data []byte, limit int) bool {
 	return false
 }
 
+// toolImages are the images that a tool returned, and a note about those that nobody
+// will see.
+func toolImages(out *abi.Output) (images []tool.Image, note string) {
+	const named = 3 // that were left out, of which the note says why
+	var notes []string
+	n, left := 0, 0
+	for _, c := range out.Content {
+		if c.Kind != abi.ContentImage {
+			continue
+		}
+		n++
+		err := errTooManyImages
+		if c.Data != nil {
+			var img tool.Image
+			if img, err = tool.NewImage(c.Mime, c.Data); err == nil {
+				images = append(images, img)
+				continue
+			}
+		}
+		if left++; left <= named {
+			notes = append(notes, fmt.Sprintf("image %d of the result was left out: %v", n, err))
+		}
+	}
+	if left > named {
+		notes = append(notes, fmt.Sprintf("and so were %d more", left-named))
+	}
+	return images, strings.Join(notes, "\n")
+}
+
+var errTooManyImages = errors.New("it is empty, or larger or one more than one result may have")
+
 // toolOutput makes one JSON object of what a tool returned, or says what is wrong
 // with that.
 func toolOutput(out *abi.Output) (raw json.RawMessage, wrong string) {
@@ -127,7 +175,11 @@ func toolOutput(out *abi.Output) (raw json.RawMessage, wrong string) {
 	for _, c := range out.Content {
 		switch c.Kind {
 		case abi.ContentImage:
-			text = append(text, "[image "+c.Mime+"]")
+			what := c.Mime
+			if img, err := tool.NewImage(c.Mime, c.Data); err == nil {
+				what = img.String()
+			}
+			text = append(text, "[image "+what+"]")
 		case abi.ContentResource:
 			text = append(text, strings.TrimSpace(c.Title+" "+c.Text))
 		default:

@@ -77,7 +77,8 @@ func judge(v verdict) (tool.Result, error) {
 		r.Err.Hint = tool.Advise("this is a fault of the module; report it to its author")
 		return r, nil
 	}
-	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes)}, nil
+	images, note := toolImages(v.out)
+	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes), Images: images, Note: v.redact.Text(note)}, nil
 }
 
 // late reports whether a guest was ended by its deadline. The engine has exit

@@ -13,11 +13,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -47,6 +54,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
+	cache := t.TempDir() // to compile the module once
 	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
@@ -182,8 +190,102 @@ func TestGoGuest(t *testing.T) {
 		}
 	})
 
+	t.Run("a store", func(t *testing.T) {
+		const secret = "hunter2-hunter2"
+		known := new(redact.Redactor)
+		known.Add(secret)
+		box := newBox(t, sandbox.Options{CacheDir: cache, Redact: known})
+		stores := kept.New(policy.Limits{StoreBytes: 100_000, SessionStoreBytes: 1 << 20}, time.Now)
+		type keeps struct {
+			Keys           []string
+			Values, Errors map[string]string
+		}
+		call := func(args map[string]any) (out keeps) {
+			t.Helper()
+			j := granted(t, mod, ask{tool: "keep", args: marshal(t, args), caps: tool.Capabilities{Store: true}})
+			view, err := stores.Open(t.Context(), mod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer view.Close()
+			j.grant = j.grant.Keeping(view)
+			r := j.mustRun(t, box)
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if body, any := view.Changes("keep"); any {
+				stores.Fold(session.Seal(session.NewDraft(session.TypeCallKept, 0, 0, "", body), 1, time.Now(), [32]byte{}, [32]byte{}))
+			}
+			if err := json.Unmarshal(r.Output, &out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		type values = map[string]string
+		many := strings.Repeat("k", 256)
+		for _, c := range []struct {
+			what string
+			args map[string]any
+			want keeps
+		}{
+			{"nothing", map[string]any{}, keeps{Values: values{}}},
+			{"what it sets", map[string]any{"set": values{"b": "2", "a": "", many: "3"}}, keeps{[]string{"a", "b", many}, values{"a": "", "b": "2", many: "3"}, nil}},
+			{"what another call has set", map[string]any{"delete": []string{many, "none"}, "limit": 1}, keeps{[]string{"a"}, values{"a": ""}, nil}},
+			{"by a prefix", map[string]any{"set": values{"a/1": "x"}, "prefix": "a/"}, keeps{[]string{"a/1"}, values{"a/1": "x"}, nil}},
+			{"what it may not", map[string]any{"prefix": "z", "set": values{
+				"": "x", many + "k": "x", "large": strings.Repeat("x", 64<<10+1), "of " + secret: "x",
+			}}, keeps{nil, values{}, values{
+				"": "store failed: the key is empty", many + "k": "store failed: the key has 257 bytes; it may have 256",
+				"large": "store is full: the limit is 65536 bytes", "of " + known.Text(secret): "store failed: the key holds a secret",
+			}}},
+			{"more than there is room", map[string]any{"prefix": "r", "set": values{"r1": strings.Repeat("x", 60_000), "r2": strings.Repeat("x", 60_000)}, "delete": []string{"r1"}},
+				keeps{nil, values{}, values{"r2": "store is full: the limit is 100000 bytes"}}},
+			{"a secret", map[string]any{"prefix": "s", "set": values{"s": "it is " + secret}}, keeps{[]string{"s"}, values{"s": "it is " + known.Text(secret)}, nil}},
+		} {
+			got := call(c.args)
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.what, diff)
+			}
+		}
+		for _, caps := range []tool.Capabilities{{}, {Store: true}} { // asked for neither, and given none
+			r := granted(t, mod, ask{tool: "keep", args: "{}", caps: caps}).mustRun(t, box)
+			failure(t, r, tool.CodeDenied, tool.PermissionDenied, "the key-value store is not granted to this call")
+		}
+	})
+
+	t.Run("config", func(t *testing.T) {
+		declared := map[string]string{"color": "red"}
+		for what, c := range map[string]struct {
+			origin tool.Origin
+			config map[string]string
+			set    map[string]map[string]string
+			color  string
+		}{
+			"what it declares":                            {tool.OriginBuiltin, declared, nil, "red"},
+			"what is set":                                 {tool.OriginBuiltin, declared, map[string]map[string]string{"tck": {"color": "blue"}}, "blue"},
+			"empty, if that is set":                       {tool.OriginBuiltin, declared, map[string]map[string]string{"tck": {"color": ""}}, ""},
+			"nothing of another module":                   {tool.OriginBuiltin, declared, map[string]map[string]string{"other": {"color": "blue"}}, "red"},
+			"nothing that it does not declare":            {tool.OriginBuiltin, declared, map[string]map[string]string{"tck": {"other": "x"}}, "red"},
+			"nothing that is set, if it is not built in":  {tool.OriginAdded, declared, map[string]map[string]string{"tck": {"color": "blue"}}, "red"},
+			"nothing, if it declares nothing":             {tool.OriginBuiltin, nil, map[string]map[string]string{"tck": {"color": "blue"}}, ""},
+			"what it declares, after another was told it": {tool.OriginAdded, declared, nil, "red"},
+		} {
+			mod := *mod
+			mod.Name, mod.Origin, mod.Config = "tck", c.origin, c.config
+			box := newBox(t, sandbox.Options{Config: c.set, CacheDir: cache})
+			for range 2 { // the second call has a snapshot
+				r := granted(t, &mod, ask{tool: "config", args: "{}"}).mustRun(t, box)
+				if want := fmt.Sprintf(`{"color":%q,"other":false,"before":""}`, c.color); r.Err != nil || string(r.Output) != want {
+					t.Errorf("%s: it got %s %s, want %s", what, r.Output, r.Summary(), want)
+				}
+			}
+		}
+		if declared["color"] != "red" {
+			t.Errorf("what is declared has become %v", declared)
+		}
+	})
+
 	t.Run("secrets", func(t *testing.T) {
-		cache := t.TempDir() // to compile the module once
 		wants := tool.Capabilities{Files: tool.FilesRead, Secrets: []tool.Secret{{Name: "TOKEN"}}}
 		for what, c := range map[string]struct {
 			caps    tool.Capabilities
@@ -235,7 +337,7 @@ func TestGoGuest(t *testing.T) {
 
 	t.Run("its manifest", func(t *testing.T) {
 		m, err := box.Describe(t.Context(), mod)
-		if err != nil || m.Name != "tck" || len(m.Tools) != 7 {
+		if err != nil || m.Name != "tck" || len(m.Tools) != 9 {
 			t.Errorf("Describe says %+v, %v", m, err)
 		}
 	})

@@ -45,6 +45,9 @@ type Options struct {
 	// admit.LargeBytes to be compiled.
 	Large    bool
 	Services effect.Services
+	// Config is what built-in modules are configured with in place of their defaults, by
+	// the name of the module. What a module does not declare, it does not get.
+	Config map[string]map[string]string
 	// Redact takes secrets out of what calls return and say, before any of that
 	// is cut.
 	Redact *redact.Redactor

@@ -266,7 +266,7 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 func TestModulesImportOnlyWhatTheirToolsAskFor(t *testing.T) {
 	asks := map[string]string{
 		"exec": `"exec":"command"`, "http": `"network":"http"`, "search": `"files":"read"`, "secrets": `"secrets":[{"name":"TOKEN"}]`,
-		"log": "", "progress": "", "kv": "",
+		"kv": `"store":true`, "log": "", "progress": "", "config": "",
 	}
 	box := newBox(t, sandbox.Options{Interpreter: true})
 	for _, f := range hostmod.Functions {

@@ -35,6 +35,7 @@ func addedAttacks() []Attack {
 			g.Added = &tool.Allowance{}
 			return "exec: it was given no commands", t.deniedAll(g, s, s.exec("", "bash", "-c", t.touch()[2]))
 		}},
+		{Name: "added-store", kinds: native, Tries: "Keep something as a tool that was added, asks for a store and was not given one.", run: addedStore},
 	}
 }
 

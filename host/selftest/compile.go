@@ -235,7 +235,7 @@ func compileAttacks() []Attack {
 // importsOfOthers tries one import in each module.
 func importsOfOthers(t *trial) (string, error) {
 	others := []w.Import{{Module: "stockade:fuel", Name: "refill", Params: []w.ValType{i64}, Results: []w.ValType{i64}}, {Module: "env", Name: "system", Params: i32x1, Results: i32x1}}
-	for iface, name := range map[string]string{"exec": "run", "http": "fetch", "kv": "set", "log": "log", "search": "run", "secrets": "placeholder"} {
+	for iface, name := range map[string]string{"config": "get", "exec": "run", "http": "fetch", "kv": "set", "log": "log", "search": "run", "secrets": "placeholder"} {
 		others = append(others, w.Import{Module: abi.ImportModule(iface), Name: name, Params: i32x1})
 	}
 	says := "imports from"

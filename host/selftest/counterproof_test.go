@@ -49,14 +49,16 @@ func proofs() []proof {
 			read-only-times reader-writes nested-read-only`},
 		{name: "nothing is masked", target: weak(unmasked), kinds: machine.Kinds, attacks: `masked-read masked-write masked-moved masked-link masked-hard-link masked-other-case masked-other-unicode`},
 		{name: "a tool that was added has what others have", target: weak(func(g *Guest) { g.Added = nil }), kinds: machine.Kinds, attacks: `
-			added-given-nothing added-reads-only added-reads-beside added-command`},
+			added-given-nothing added-reads-only added-reads-beside added-command added-store`},
+		{name: "every module is the same", target: weak(func(g *Guest) { g.Code = machine.Code(g.Kind) }), attacks: `store-of-another`},
+		{name: "there is one session", target: weak(func(g *Guest) { g.Session, _, _ = strings.Cut(g.Session, " another") }), attacks: `store-of-another-session`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
 			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
 			request-without-end block-churn large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
 		{name: "every host is granted", target: weak(func(g *Guest) { g.Hosts = []string{"http://127.0.0.1:*"} }), attacks: `
 			request-not-granted request-elsewhere request-redirected`},
-		{name: "no limits for a plugin", target: weak(unlimited), attacks: `blocks-of-all-calls output-long`},
+		{name: "no limits, where it ends by itself", target: weak(unlimited), attacks: `blocks-of-all-calls output-long store-flood`},
 		{name: "the bare engine, which believes a plugin", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: plugin, attacks: `
 			input-outside offsets-between message-long notice-flood asks-the-person keyring output-not-text failure-long secret-value configuration-of-host request-while-initializing
 			input environment file-left changes-of-a-failure`},

@@ -272,7 +272,7 @@ func unlimited(g *Guest) {
 	const most = 1 << 40
 	g.Limits = policy.Limits{
 		Timeout: time.Hour, MemoryBytes: 1 << 30, Fuel: most << 20, ToolFuel: most << 20, SessionFuel: most << 20,
-		OutputBytes: most, LogBytes: most, HostCalls: most,
+		OutputBytes: most, LogBytes: most, HostCalls: most, StoreBytes: most, SessionStoreBytes: most,
 	}
 	g.Together = 0
 }

@@ -117,7 +117,7 @@ func stateAttacks() []Attack {
 		Attack{Name: "exit-while-initializing", kinds: reactors, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
 			&machine.Options{Initialize: func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }})},
 		Attack{Name: "crash", Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
-	), processAttacks()...)
+	), append(storeAttacks(), processAttacks()...)...)
 }
 
 func descriptorLeft(t *trial) (string, error) {

@@ -49,6 +49,10 @@ type Guest struct {
 	Hosts []string
 	// Secret says that it was granted the secret of selftest.
 	Secret bool
+	// Keeps says that the tool asks for a store. Guests with the same Session are calls of
+	// one session, whose policy is that of its first; empty: of none that others are in.
+	Keeps   bool
+	Session string
 	// Command is the one that is approved; the tool asks to run its argument
 	// "command". Empty: it asks for none.
 	Command string
@@ -107,8 +111,9 @@ type Sandbox struct {
 	opts  sandbox.Options
 	calls atomic.Uint64
 
-	mu    sync.Mutex
-	boxes map[uint64]*sandbox.Sandbox // by Guest.Together
+	mu       sync.Mutex
+	sessions map[string]*dispatch.Dispatcher // by Guest.Session
+	boxes    map[uint64]*sandbox.Sandbox     // by Guest.Together
 
 	probing   sync.Once
 	probed    probes // of the jail
@@ -184,6 +189,7 @@ func (g Guest) catalog() (*tool.Catalog, *network.Network, error) {
 		}
 		reach, spec.Capabilities.Network = append(reach, rule), tool.NetworkHTTP
 	}
+	spec.Capabilities.Store = g.Keeps
 	if g.Secret {
 		spec.Capabilities.Secrets = []tool.Secret{{Name: secretName}}
 	}
@@ -228,7 +234,7 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	if g.Asked != nil {
 		opts.Tier, opts.Staging = s.Tier, s.Staging
 	}
-	d := dispatch.New(dispatch.Options{Catalog: catalog, Approver: approver{g.Asked}, Runner: box, Log: r, Policy: policy.New(opts)})
+	d := s.session(g.Session, dispatch.Options{Catalog: catalog, Approver: approver{g.Asked}, Runner: box, Log: r, Policy: policy.New(opts)})
 	if g.Cwd == "" {
 		g.Cwd = filepath.VolumeName(s.opts.CacheDir) + string(filepath.Separator)
 	}
@@ -239,6 +245,25 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Outcome{Result: result, Said: r.heard, Err: err}
+}
+
+// session returns a new session, or that with a name, for a tool.
+func (s *Sandbox) session(name string, opts dispatch.Options) *dispatch.Dispatcher {
+	d := dispatch.New(opts)
+	if name == "" {
+		return d
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.sessions[name]; old != nil {
+		old.SetCatalog(opts.Catalog)
+		return old
+	}
+	if s.sessions == nil {
+		s.sessions = map[string]*dispatch.Dispatcher{}
+	}
+	s.sessions[name] = d
+	return d
 }
 
 // approver approves what is asked for, as that is what the attack is to have, unless

@@ -116,6 +116,26 @@ type Version struct {
 	Twin   string `json:"twin,omitempty"`   // another name of the same file
 }
 
+// Kept is the body of call.kept: what a call that has succeeded has changed in the store
+// of its module.
+type Kept struct {
+	Tool   string `json:"tool"`
+	Module string `json:"module"` // its name
+	// Owner is whose store that is: "builtin:NAME", "signer:SIGNER#NAME" or "sha256:DIGEST".
+	Owner   string      `json:"owner"`
+	Set     []KeptEntry `json:"set,omitempty"`
+	Deleted []string    `json:"deleted,omitempty"`
+}
+
+// KeptEntry is one of Kept. Text is the value if it is one, else Base64 is; an empty
+// value has neither.
+type KeptEntry struct {
+	Key       string `json:"key"`
+	Text      string `json:"text,omitempty"`
+	Base64    string `json:"base64,omitempty"`
+	ExpiresMS int64  `json:"expires_ms,omitempty"` // since 1970; absent: never
+}
+
 // StepEnded is the body of step.ended.
 type StepEnded struct {
 	Finish     llm.FinishReason `json:"finish_reason"`

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -25,6 +26,7 @@ const (
 	TypeDecision       Type = "call.decision" // what policy says of it, and who answered if it asked
 	TypeCallIntended   Type = "call.intended" // durable before the call has any effect
 	TypeCallChanges    Type = "call.changes"  // durable before the changes of the call are made
+	TypeCallKept       Type = "call.kept"     // what the call keeps; stands right before its result
 	TypeToolResult     Type = "tool_result"   // a canonical message: what came of the call
 	TypeStepEnded      Type = "step.ended"
 	TypeTurnEnded      Type = "turn.ended"
@@ -187,6 +189,29 @@ func NewID(now time.Time) string {
 
 // ValidID reports whether id has the form that [NewID] gives.
 func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
+
+// WithoutImages is the event with the images of its message left out: what people and
+// programs get to see of it. The log has them.
+func (e Event) WithoutImages() Event {
+	m, ok := e.parted()
+	if !ok {
+		return e
+	}
+	if body, err := json.Marshal(m.WithoutImages()); err == nil {
+		e.Body = body
+	}
+	return e
+}
+
+// parted is the message of the event if it has parts. Most have none, which is found out
+// without reading them.
+func (e Event) parted() (llm.Message, bool) {
+	if !bytes.Contains(e.Body, []byte(`"parts":[`)) {
+		return llm.Message{}, false
+	}
+	m, ok := e.Message()
+	return m, ok && len(m.Parts) > 0
+}
 
 // Message returns the canonical message that the event holds, if it is one.
 func (e Event) Message() (llm.Message, bool) {

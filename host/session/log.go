@@ -63,6 +63,9 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 // redact takes secrets out of an event. The summary of a call whose arguments hold
 // one is made anew: it cuts them, and a piece of a secret is not known for one.
 func (l *Log) redact(d Draft) json.RawMessage {
+	if m, ok := (Event{Header: Header{Type: d.Type}, Body: d.Body}).parted(); ok {
+		return l.redactBeside(m)
+	}
 	body := l.redactor.JSON(d.Body)
 	var m llm.Message
 	var call llm.CallData
@@ -74,6 +77,29 @@ func (l *Log) redact(d Draft) json.RawMessage {
 		return body // not reached: it was JSON
 	}
 	return l.redactor.JSON(anew)
+}
+
+// redactBeside takes secrets out of a message with parts. Those stay as they are: where
+// the text of an image happens to look like a secret, it would be an image no more.
+// Whoever makes a part of what a tool returns looks at its bytes before.
+func (l *Log) redactBeside(m llm.Message) json.RawMessage {
+	parts := m.Parts
+	m.Parts = nil
+	body, err := json.Marshal(m)
+	if err != nil {
+		return json.RawMessage("null") // not reached: it was JSON
+	}
+	body = l.redactor.JSON(body)
+	var clean llm.Message
+	if json.Unmarshal(body, &clean) != nil || clean.Kind != m.Kind {
+		return body
+	}
+	clean.Parts = parts
+	whole, err := json.Marshal(clean)
+	if err != nil {
+		return body // not reached
+	}
+	return whole
 }
 
 // Emit shows an event that is not stored.

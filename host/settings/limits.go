@@ -11,6 +11,7 @@ func (s *Settings) Limits() (limits policy.Limits, set map[string]string) {
 	limits = policy.Limits{
 		Timeout: c.ToolTimeout, MemoryBytes: uint64(c.ToolMemory), OutputBytes: c.MaxOutputSize,
 		Fuel: uint64(c.ToolFuel), ToolFuel: uint64(c.ToolFuelTotal), SessionFuel: uint64(c.SessionFuel),
+		StoreBytes: c.ToolStore, SessionStoreBytes: c.SessionStore,
 		ExecTimeout: c.Bash.Timeout, ExecOutputBytes: c.Bash.MaxOutput,
 		HTTPTimeout: c.Network.Timeout, HTTPRequests: c.Network.MaxRequests, HTTPResponseBytes: c.Network.MaxResponse,
 	}

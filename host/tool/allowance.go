@@ -9,12 +9,13 @@ type Allowance struct {
 	Write   []string `json:"write,omitempty"` // likewise; they can be read, too
 	Hosts   []string `json:"hosts,omitempty"` // in the form of network.ParseRule
 	Secrets []string `json:"secrets,omitempty"`
-	Exec    bool     `json:"exec,omitempty"` // commands, each of which is asked about as always
+	Exec    bool     `json:"exec,omitempty"`  // commands, each of which is asked about as always
+	Store   bool     `json:"store,omitempty"` // what it keeps, which the other tools of its module find
 }
 
 // Equal reports whether two allowances are the same.
 func (a Allowance) Equal(b Allowance) bool {
-	return a.Exec == b.Exec && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
+	return a.Exec == b.Exec && a.Store == b.Store && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
 }
 
 // Nothing reports whether it is nothing but computing.
@@ -29,7 +30,7 @@ func (a Allowance) With(b Allowance) Allowance {
 	}
 	return Allowance{
 		Read: both(a.Read, b.Read), Write: both(a.Write, b.Write), Hosts: both(a.Hosts, b.Hosts),
-		Secrets: both(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec,
+		Secrets: both(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec, Store: a.Store || b.Store,
 	}
 }
 
@@ -40,7 +41,7 @@ func (a Allowance) Without(b Allowance) Allowance {
 	}
 	return Allowance{
 		Read: left(a.Read, b.Read), Write: left(a.Write, b.Write), Hosts: left(a.Hosts, b.Hosts),
-		Secrets: left(a.Secrets, b.Secrets), Exec: a.Exec && !b.Exec,
+		Secrets: left(a.Secrets, b.Secrets), Exec: a.Exec && !b.Exec, Store: a.Store && !b.Store,
 	}
 }
 
@@ -59,6 +60,7 @@ func (c Capabilities) Under(a Allowance) Capabilities {
 	if len(a.Hosts) == 0 {
 		c.Network, c.Hosts = NetworkNone, nil
 	}
+	c.Store = c.Store && a.Store
 	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !slices.Contains(a.Secrets, s.Name) })
 	return c
 }

@@ -36,6 +36,8 @@ type Module struct {
 	// ByAdministrator reports whether it is the administrator who knows the signer, and
 	// not only the user, who may call anybody by any name.
 	ByAdministrator bool
+	// Config is what the manifest says that the module may ask for by name.
+	Config map[string]string
 	// Read returns the bytes. Whoever uses them checks them against Digest first.
 	Read func() ([]byte, error)
 }
@@ -92,10 +94,11 @@ func NewEntry(spec Spec, mod *Module, abi string) *Entry {
 }
 
 // NewCatalog lists the tools of the modules, whose manifests have been checked
-// (see [ParseManifest]). What is an error is that of [NewCatalogOf].
+// (see [ParseManifest]). The modules get the Config of theirs. What is an error is that of [NewCatalogOf].
 func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 	var entries []*Entry
 	for mod, manifest := range modules {
+		mod.Config = manifest.Config
 		for _, spec := range manifest.Tools {
 			entries = append(entries, NewEntry(spec, mod, manifest.ABI))
 		}

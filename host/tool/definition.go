@@ -30,6 +30,8 @@ const (
 	maxDescriptionBytes = 8 << 10
 	maxToolsPerModule   = 128
 	maxHostsPerTool     = 32
+	maxConfig           = 64      // names
+	MaxConfigBytes      = 8 << 10 // of a value
 )
 
 // Files says how much of the mounted directories a tool asks for.
@@ -72,6 +74,9 @@ type Capabilities struct {
 	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
 	// most 32. None, with a network: those that the person names.
 	Hosts []string `json:"hosts,omitempty"`
+	// Store: it wants to keep things beyond a call, for later calls of the tools of its
+	// module in the same session.
+	Store bool `json:"store,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
 }
@@ -96,7 +101,8 @@ type Manifest struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Tools   []Spec `json:"tools"`
-	// Config is what the module may ask for by name; of plugins only.
+	// Config is what the module may ask for by name: the names with their defaults, or
+	// of a plugin with what its description says.
 	Config map[string]string `json:"config,omitempty"`
 	// Inferred: the module does not say what its tools need; what they ask for is what
 	// it imports, which is the most that they could use.
@@ -142,6 +148,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if !ValidName(m.Name) {
 		return m, fmt.Errorf("manifest: module name %.80q is not 1 to 64 letters, digits, '_' or '-'", m.Name)
 	}
+	if err := m.checkConfig(); err != nil {
+		return m, fmt.Errorf("manifest: config: %w", err)
+	}
 	if len(m.Tools) == 0 {
 		return m, fmt.Errorf("manifest: module %q holds no tool", m.Name)
 	}
@@ -161,6 +170,18 @@ func ParseManifest(data []byte) (Manifest, error) {
 		seen[spec.Name] = true
 	}
 	return m, nil
+}
+
+func (m *Manifest) checkConfig() error {
+	if len(m.Config) > maxConfig {
+		return fmt.Errorf("%d names, more than the limit of %d", len(m.Config), maxConfig)
+	}
+	for _, name := range sortedKeys(m.Config) {
+		if n := len(m.Config[name]); n > MaxConfigBytes {
+			return fmt.Errorf("the value of %.80q has %d bytes, more than the limit of %d", name, n, MaxConfigBytes)
+		}
+	}
+	return nil
 }
 
 func (s *Spec) check(p *patterns) error {

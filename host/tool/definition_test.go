@@ -66,6 +66,10 @@ func TestAToolAsksForNothingUnlessItSaysSo(t *testing.T) {
 func TestParseManifestRefuses(t *testing.T) {
 	const object = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"},"u":{}}}`
 	many := strings.Repeat(bashTool+",", maxToolsPerModule) + bashTool
+	names := ""
+	for i := range maxConfig {
+		names += fmt.Sprintf(`,"n%d":""`, i)
+	}
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":                           {``, "not one complete JSON value"},
 		"an array":                          {`[]`, "cannot unmarshal array"},
@@ -84,6 +88,8 @@ func TestParseManifestRefuses(t *testing.T) {
 		"content whose hash is a list":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","hash":"argv"},"capabilities"`, 1)), `the argument "argv" for the hash`},
 		"lines without a hash":              {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","lines":true},"capabilities"`, 1)), "lines without hash"},
 		"a key of its own":                  {`{"abi":"x","name":"m","tool":[]}`, `manifest: unknown key "tool" (did you mean "tools"?)`},
+		"a value that is a novel":           {`{"name":"m","config":{"a":"` + strings.Repeat("x", MaxConfigBytes+1) + `"},"tools":[` + bashTool + `]}`, `config: the value of "a" has 8193 bytes`},
+		"a dictionary of names":             {`{"name":"m","config":{"x":""` + names + `},"tools":[` + bashTool + `]}`, "65 names, more than the limit of 64"},
 		"capabilities twice":                {manifest(strings.Replace(bashTool, `"name"`, `"capabilities":{},"name"`, 1)), `key "capabilities" twice`},
 		"a bomb":                            {strings.Repeat(`{"a":`, 40_000), "nests deeper"},
 		"too many bytes":                    {`{"name":"` + strings.Repeat("x", MaxManifestBytes) + `"}`, "more than the limit"},

@@ -101,6 +101,9 @@ func (c Capabilities) String() string {
 	if len(c.Hosts) > 0 {
 		out = append(out, "hosts="+strings.Join(slices.Sorted(slices.Values(c.Hosts)), ","))
 	}
+	if c.Store {
+		out = append(out, "store")
+	}
 	var secrets []string
 	for _, s := range c.Secrets {
 		secrets = append(secrets, "secret="+s.String())

@@ -6,7 +6,7 @@ import (
 )
 
 // Missing lists what a tool that was added asks for and was not given: "read",
-// "write", "exec", "host" (or "host=HOST" for each that it names) and "secret=NAME".
+// "write", "exec", "host" (or "host=HOST" for each that it names), "store" and "secret=NAME".
 // Of hosts it is all or nothing: which of them is covered by another is not known here.
 func (e *Entry) Missing() []string {
 	if e.Module.Origin != OriginAdded {
@@ -35,6 +35,9 @@ func (e *Entry) Missing() []string {
 		if len(asks.Hosts) == 0 {
 			out = append(out, "host")
 		}
+	}
+	if asks.Store != has.Store {
+		out = append(out, "store")
 	}
 	given := SecretNames(has.Secrets)
 	for _, name := range SecretNames(asks.Secrets) {
@@ -66,7 +69,7 @@ func (e *Entry) MissingHint() Hint {
 	for _, m := range missing {
 		kind, name, _ := strings.Cut(m, "=")
 		word := map[string]string{
-			"read": "files to read", "write": "files to change", "exec": "commands", "host": "hosts", "secret": "the secret " + name,
+			"read": "files to read", "write": "files to change", "exec": "commands", "host": "hosts", "store": "a store", "secret": "the secret " + name,
 		}[kind]
 		if !slices.Contains(words, word) {
 			words = append(words, word)

@@ -103,6 +103,9 @@ type Result struct {
 	// Output is the tool's own result: one JSON object.
 	Output json.RawMessage
 	Err    *Error
+	// Images are what the model sees beside the output, if it takes images; nil of a
+	// failure.
+	Images []Image
 	// Note is what the host adds: what a success leaves out, such as files that
 	// were not read, or that the model goes round in a circle. Empty where there
 	// is nothing to add.
@@ -114,6 +117,9 @@ type Result struct {
 	// LimitMessage tells the model that the loop stops here. Empty: it does not.
 	LimitMessage string
 }
+
+// Ran reports whether the code of a tool has run.
+func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
 
 // Failed makes the result of a failure.
 func Failed(code Code, typ ErrorType, format string, args ...any) Result {
@@ -139,6 +145,7 @@ type metadata struct {
 type successEnvelope struct {
 	Success      bool            `json:"tool_success"`
 	Result       json.RawMessage `json:"result"`
+	Images       []ImageInfo     `json:"images,omitempty"`
 	Note         string          `json:"note,omitempty"`
 	LimitReached bool            `json:"limit_reached,omitempty"`
 	LimitMessage string          `json:"limit_message,omitempty"`
@@ -165,6 +172,7 @@ type failureEnvelope struct {
 
 // Envelope wraps the result, once, for every tool and every failure: it is
 // what the model reads, what the log keeps and what `stockade call --json` prints.
+// It says which images there are, and has not their data.
 func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
 		ExecutionMS: r.Usage.Duration.Milliseconds(),
@@ -181,7 +189,11 @@ func (r Result) Envelope() json.RawMessage {
 		if len(out) == 0 || !json.Valid(out) {
 			out = Text(string(out))
 		}
-		return Marshal(successEnvelope{true, out, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
+		var images []ImageInfo
+		for _, i := range r.Images {
+			images = append(images, i.Info())
+		}
+		return Marshal(successEnvelope{true, out, images, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
 	}
 	typ := r.Err.Type
 	if typ == "" {
@@ -211,7 +223,11 @@ func (r Result) Summary() string {
 	if r.Err != nil {
 		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Error())
 	}
-	return fmt.Sprintf("ok, %d bytes in %d ms", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds())
+	images := ""
+	if n := len(r.Images); n > 0 {
+		images = fmt.Sprintf(", images: %d", n)
+	}
+	return fmt.Sprintf("ok, %d bytes in %d ms%s", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds(), images)
 }
 
 // Shorten returns the output, which is UTF-8, cut to about limit bytes if it is

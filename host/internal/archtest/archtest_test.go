@@ -26,7 +26,7 @@ const module = "github.com/stockade-dev/stockade/"
 // fails the test: add it, and think.
 var table = map[string][]string{
 	"host":                  {},
-	"host/tool":             {"sdk/go/nearest", "sdk/go/lines", "sdk/go/patch"},
+	"host/tool":             {"sdk/go/nearest", "sdk/go/lines", "sdk/go/patch", "sdk/go/picture"},
 	"host/shellword":        {},
 	"host/llm":              {"host/tool"},
 	"host/llm/openai":       {"host/llm", "host/tool"},
@@ -72,7 +72,7 @@ var table = map[string][]string{
 	"host/registry/oci/credential": {"host/internal/private"},
 
 	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
-	"host/sandbox/abi":    {"host/redact"},
+	"host/sandbox/abi":    {"host/redact", "sdk/go/picture"},
 	"host/sandbox/linear": {"host/sandbox/mapped"},
 	"host/sandbox/mapped": {},
 	"host/sandbox/native": {"host/sandbox/mapped"},
@@ -107,7 +107,8 @@ var table = map[string][]string{
 	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},
 	"host/jail/wire":    {},
 
-	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept"},
+	"host/kept":     {"host/policy", "host/session", "host/tool"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys"},

@@ -157,6 +157,9 @@ func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model) {
 	t.Run("a retried request yields the second answer only", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { retried(t, newModel) })
 	})
+	t.Run("the model gets the images of results and of prompts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { pictured(t, newModel) })
+	})
 	t.Run("a cancelled request ends with the cause", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { cancelled(t, newModel) })
 	})
@@ -317,6 +320,36 @@ func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 	if took := time.Since(start); took < 3*time.Second || took > 4*time.Second {
 		t.Errorf("waited %v, want a part of a second and 3s", took)
+	}
+}
+
+// pictured sends images, of which one has been left out, to a server that takes them and
+// then to one that does not.
+func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	image := func(bytes string) llm.Part {
+		return llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte(bytes)}
+	}
+	result := func(id string, parts ...llm.Part) llm.Message {
+		m := llm.ResultMessage(id, "file_read", tool.Result{Output: tool.Text("the words of " + id)})
+		m.Parts = parts
+		return m
+	}
+	req := Request()
+	req.Messages[1].Parts = []llm.Part{image("of the prompt")}
+	for _, id := range []string{"call_a", "call_b"} {
+		req.Messages = append(req.Messages, llm.CallMessage(llm.NewCall(id, "file_read", "{}")))
+	}
+	req.Messages = append(req.Messages, result("call_a", image("of a call"), llm.Part{Type: llm.ImagePart, Mime: "image/gif"}), result("call_b"))
+	const prompt, call = `"b2YgdGhlIHByb21wdA=="`, `"b2YgYSBjYWxs"`
+	seen := `{"text":"seen","expect":[` + prompt + `,` + call + `,"the words of call_b","call_a","left out to save room"]}`
+	model := newModel(t, []string{seen, `{"status":400,"error":{"message":"image input is not supported"}}`,
+		`{"text":"not seen","expect":["the words of call_b","image input is not supported"],"expect_not":[` + prompt + `,` + call + `]}`,
+		`{"text":"not seen","expect_not":[` + prompt + `,` + call + `]}`})
+	for _, want := range []string{"seen", "not seen", "not seen"} {
+		reply, err := Collect(t.Context(), t, model, req)
+		if err != nil || reply.Text != want {
+			t.Errorf("got %+v, %v, want %s", reply, err, want)
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 		}
 		switch m.Role {
 		case openai.ChatMessageRoleUser:
+			if strings.HasPrefix(content, llm.ResultImages) {
+				continue // it sees nothing
+			}
 			content, _, _ = strings.Cut(content, "\n\n"+llm.Below) // it reads phrases, and these are files
 			messages = append(messages, llm.Message{Kind: llm.User, Content: content})
 		case openai.ChatMessageRoleAssistant:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -418,7 +419,15 @@ func (a Answer) usage(req *Request) openai.Usage {
 	for _, c := range a.Calls {
 		out += len(c.Function.Name) + len(c.Function.Arguments)
 	}
-	u := openai.Usage{PromptTokens: (len(req.Body) + 3) / 4, CompletionTokens: (out + 3) / 4}
+	in := len(req.Body)
+	for _, m := range req.Chat.Messages {
+		for _, part := range m.MultiContent {
+			if part.ImageURL != nil { // which costs the same whatever its bytes are
+				in += 6000 - len(part.ImageURL.URL)
+			}
+		}
+	}
+	u := openai.Usage{PromptTokens: (in + 3) / 4, CompletionTokens: (out + 3) / 4}
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
 	return u
 }
@@ -453,6 +462,11 @@ func checkConversation(chat openai.ChatCompletionRequest) error {
 			delete(open, m.ToolCallID)
 		} else if len(open) > 0 {
 			return fmt.Errorf("%s: an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'; %d are missing", where, len(open))
+		}
+		for j, part := range m.MultiContent {
+			if part.Type != openai.ChatMessagePartTypeText && (m.Role != openai.ChatMessageRoleUser || !isImage(part)) {
+				return fmt.Errorf("%s.content[%d]: a message with role %q takes no %.80q of this kind", where, j, m.Role, part.Type)
+			}
 		}
 		switch m.Role {
 		case openai.ChatMessageRoleSystem, openai.ChatMessageRoleDeveloper, openai.ChatMessageRoleUser, openai.ChatMessageRoleTool:
@@ -492,6 +506,16 @@ func checkConversation(chat openai.ChatCompletionRequest) error {
 		}
 	}
 	return nil
+}
+
+// isImage reports whether a part is an image in the request itself.
+func isImage(part openai.ChatMessagePart) bool {
+	if part.Type != openai.ChatMessagePartTypeImageURL || part.ImageURL == nil {
+		return false
+	}
+	mime, data, _ := strings.Cut(part.ImageURL.URL, ";base64,")
+	_, err := base64.StdEncoding.DecodeString(data)
+	return strings.HasPrefix(mime, "data:image/") && data != "" && err == nil
 }
 
 func setDefault(w http.ResponseWriter, name, value string) {

@@ -7,6 +7,7 @@
 //
 //   - request.go: canonical messages to wire messages that the API accepts, also
 //     when a conversation was cut, resumed or came from another provider.
+//   - images.go: the images of results and prompts, and servers that take none.
 //   - exchange.go: one HTTP exchange, with a time-out on silence, a bound on
 //     bytes, no redirects, and errors that tell what to do.
 //   - events.go: the event stream, line by line and in bounded memory.
@@ -73,6 +74,7 @@ type Model struct {
 	opts Options // fixed at creation
 	fault
 	noUsage atomic.Bool // the server refuses to be asked for usage
+	refused refusals
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that

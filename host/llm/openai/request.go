@@ -18,9 +18,28 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// create sends the request. Usage is asked for until a server refuses the
-// request because of that, as some do that know no such option.
+// create sends the request. If a server refuses one with images, it is sent again
+// without: if that is what it takes, these images are not sent any more.
 func (m *Model) create(ctx context.Context, client *openai.Client, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
+	wire.Messages = m.refused.without(wire.Messages)
+	stream, err := m.createWithUsage(ctx, client, wire)
+	failure, ok := errors.AsType[*llm.ProviderError](err)
+	if !ok || !refusesImages(failure) || !hasImages(wire.Messages) {
+		return stream, err
+	}
+	with := wire.Messages
+	wire.Messages = replaceImages(with, func(string) (string, bool) { return failure.Message, true })
+	stream, secondErr := m.createWithUsage(ctx, client, wire)
+	if secondErr != nil {
+		return nil, err
+	}
+	m.refused.add(with, failure.Message)
+	return stream, nil
+}
+
+// createWithUsage asks for usage until a server refuses the request because of that,
+// as some do that know no such option.
+func (m *Model) createWithUsage(ctx context.Context, client *openai.Client, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
 	if m.noUsage.Load() {
 		wire.StreamOptions = nil
 	}
@@ -80,7 +99,8 @@ func wireRequest(req llm.Request, defaultModel string) openai.ChatCompletionRequ
 // calls, what the calls answered.
 type wireTurn struct {
 	message openai.ChatCompletionMessage
-	results []string // by call; "" is one that has not been found
+	results []string     // by call; "" is one that has not been found
+	images  [][]llm.Part // of the results
 }
 
 // place is one call that waits for its result.
@@ -104,7 +124,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 				turns = append(turns, plainTurn(openai.ChatMessageRoleSystem, m.Content))
 			}
 		case llm.User:
-			turns = append(turns, plainTurn(openai.ChatMessageRoleUser, cmp.Or(m.Content, "(empty message)")))
+			turns = append(turns, &wireTurn{message: userMessage(cmp.Or(m.Content, "(empty message)"), wireImages(m.Parts, "this message"))})
 		case llm.Assistant:
 			if m.Content != "" {
 				turns = append(turns, plainTurn(openai.ChatMessageRoleAssistant, m.Content))
@@ -126,7 +146,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 			turn := turns[at]
 			waiting[data.ID] = place{at, len(turn.results)}
 			turn.message.ToolCalls = append(turn.message.ToolCalls, wireCall(data, turn.message.ToolCalls))
-			turn.results = append(turn.results, "")
+			turn.results, turn.images = append(turn.results, ""), append(turn.images, nil)
 		case llm.ToolResult:
 			var data llm.ResultData
 			if json.Unmarshal(m.Data, &data) != nil {
@@ -134,6 +154,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 			}
 			if p, ok := waiting[data.CallID]; ok {
 				turns[p.turn].results[p.call] = cmp.Or(data.Output, m.Content, "(no output)")
+				turns[p.turn].images[p.call] = m.Parts
 				delete(waiting, data.CallID)
 			}
 		default:
@@ -145,12 +166,18 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 	var wire []openai.ChatCompletionMessage
 	for _, turn := range turns {
 		wire = append(wire, turn.message)
+		var images []openai.ChatMessagePart
 		for i, result := range turn.results {
+			call := turn.message.ToolCalls[i]
+			images = append(images, wireImages(turn.images[i], "the result of "+call.ID+", "+call.Function.Name)...)
 			wire = append(wire, openai.ChatCompletionMessage{
 				Role:       openai.ChatMessageRoleTool,
 				Content:    cmp.Or(result, missingResult),
-				ToolCallID: turn.message.ToolCalls[i].ID,
+				ToolCallID: call.ID,
 			})
+		}
+		if images != nil { // a message of a tool holds text only
+			wire = append(wire, userMessage(llm.ResultImages, images))
 		}
 	}
 	return wire

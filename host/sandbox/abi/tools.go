@@ -1,6 +1,11 @@
 package abi
 
-import "github.com/stockade-dev/stockade/host/redact"
+import (
+	"bytes"
+
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/sdk/go/picture"
+)
 
 // Limits on what a guest returns. The result as the model gets it is cut to
 // its own limit later; these keep a guest from making the host copy its whole
@@ -9,7 +14,23 @@ const (
 	MaxResultBytes  = 32 << 20
 	maxContents     = 1024
 	maxMessageBytes = 64 << 10
+
+	maxImages      = 8 // of one result
+	maxImagesBytes = 2 * picture.MaxBytes
 )
+
+// Images counts the images of a result, so that no more are copied than one may
+// have. The zero value is a result without any.
+type Images struct{ number, bytes int }
+
+// Take reports whether there is room for one more, of so many bytes.
+func (i *Images) Take(n int) bool {
+	if i.number == maxImages || n > picture.MaxBytes || i.bytes+n > maxImagesBytes {
+		return false
+	}
+	i.number, i.bytes = i.number+1, i.bytes+n
+	return true
+}
 
 // ContentKind is the case of a content.
 type ContentKind uint8
@@ -28,6 +49,7 @@ type Content struct {
 	Text  string // of text and json; the URI of a resource
 	Title string // of a resource
 	Mime  string // of an image or a resource
+	Data  []byte // of an image, as the guest gave it; nil if there was no room, see [Images]
 }
 
 // Output is what a tool returns.
@@ -151,8 +173,9 @@ func liftOutput(m Memory, b []byte) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
+	var images Images
 	for i := range n {
-		c, err := liftContent(m, list[i*ContentSize:], &budget)
+		c, err := liftContent(m, list[i*ContentSize:], &budget, &images)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +184,7 @@ func liftOutput(m Memory, b []byte) (*Output, error) {
 	return out, nil
 }
 
-func liftContent(m Memory, b []byte, budget *int) (Content, error) {
+func liftContent(m Memory, b []byte, budget *int, images *Images) (Content, error) {
 	c := Content{Kind: ContentKind(b[0])}
 	b = b[ContentPayload:]
 	text := func(what string, at int, into *string) error {
@@ -187,8 +210,11 @@ func liftContent(m Memory, b []byte, budget *int) (Content, error) {
 			return c, err
 		}
 		ptr, n := pair(b[BlobData:])
-		_, err := m.within("image", ptr, n, *budget) // nobody looks at it
+		data, err := m.within("image", ptr, n, *budget)
 		*budget -= int(n)
+		if err == nil && n > 0 && images.Take(int(n)) {
+			c.Data = bytes.Clone(data)
+		}
 		return c, err
 	case ContentResource:
 		if err := text("resource", LinkURI, &c.Text); err != nil {

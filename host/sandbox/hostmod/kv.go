@@ -1,17 +1,152 @@
 package hostmod
 
-// Nothing grants a store yet: every function refuses.
-func kvRefuse(g *guest, ptr uint32) error {
-	return kvResult.fail(g, ptr, kvDenied, g.world.denied(false, "the key-value store"))
-}
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
 
 // The result of every function: the error is larger than what they return, and
 // its u64 makes the alignment 8.
 var kvResult = layout{size: 24, align: 8, payload: 8, errorText: 16}
 
-const kvDenied = 0 // a case of error
+// The cases of error.
+const (
+	kvDenied = iota
+	kvQuota
+	kvFailed
+)
 
-func kvGet(g *guest) error    { return kvRefuse(g, g.u32(2)) }
-func kvSet(g *guest) error    { return kvRefuse(g, g.u32(6)) }
-func kvDelete(g *guest) error { return kvRefuse(g, g.u32(2)) }
-func kvKeys(g *guest) error   { return kvRefuse(g, g.u32(3)) }
+// kvCall is one call of a function whose first parameters are a key, or the beginning
+// of one.
+type kvCall struct {
+	*guest
+	store policy.Store
+	key   string
+	out   uint32 // the result pointer
+}
+
+// kv does what all functions begin with, and then the rest, unless the store or the key
+// is refused.
+func kv(g *guest, out uint32, what string, rest func(kvCall) error) error {
+	c := kvCall{guest: g, out: out}
+	if g.world != nil {
+		c.store = g.world.Grant.Store()
+	}
+	if why := g.world.denied(c.store != nil, "the key-value store"); why != "" {
+		return c.fail(kvDenied, why)
+	}
+	if n := g.u32(1); n > policy.MaxStoreKeyBytes {
+		return c.fail(kvFailed, fmt.Sprintf("%s has %d bytes; it may have %d", what, n, policy.MaxStoreKeyBytes))
+	}
+	var err error
+	if c.key, err = g.mem.String(what, g.u32(0), g.u32(1), policy.MaxStoreKeyBytes); err != nil {
+		return err
+	}
+	return rest(c)
+}
+
+func (c kvCall) fail(errorCase uint8, why string) error {
+	return kvResult.fail(c.guest, c.out, errorCase, why)
+}
+
+func (c kvCall) put(r record) error { return kvResult.put(c.guest, c.out, r) }
+
+// kvGet is kv.get.
+//
+// Parameters: key (pointer, length), result pointer.
+func kvGet(g *guest) error {
+	return kv(g, g.u32(2), "the key", func(c kvCall) error {
+		r := kvResult.record()
+		if value, ok := c.store.Get(c.key); ok {
+			r.u8(kvResult.payload, 1)
+			if err := r.bytes(g, kvResult.payload+4, value); err != nil {
+				return err
+			}
+		}
+		return c.put(r)
+	})
+}
+
+// kvSet is kv.set. What the store holds can leave it in the log, so no secret gets in.
+//
+// Parameters: key (pointer, length), value (pointer, length), ttl-ms (option), result
+// pointer.
+func kvSet(g *guest) error {
+	hasLife, err := g.option("ttl-ms", 4)
+	if err != nil {
+		return err
+	}
+	return kv(g, g.u32(6), "the key", func(c kvCall) error {
+		if n := g.u32(3); n > policy.MaxStoreValueBytes {
+			return c.full(policy.MaxStoreValueBytes)
+		}
+		value, err := g.mem.Bytes("value", g.u32(2), g.u32(3), policy.MaxStoreValueBytes)
+		if err != nil {
+			return err
+		}
+		if known := g.world.Redact; known.Finds(value) {
+			value = []byte(known.Text(string(value)))
+		}
+		var life *uint64
+		if hasLife {
+			life = &g.stack[5]
+		}
+		switch {
+		case c.key == "":
+			return c.fail(kvFailed, "the key is empty")
+		case len(c.key) > policy.MaxStoreKeyBytes: // what is no UTF-8 was replaced
+			return c.fail(kvFailed, "the key is too long")
+		case g.world.Redact.Finds([]byte(c.key)):
+			return c.fail(kvFailed, "the key holds a secret")
+		case len(value) > policy.MaxStoreValueBytes:
+			return c.full(policy.MaxStoreValueBytes)
+		}
+		err = c.store.Set(c.key, value, life)
+		if full, ok := errors.AsType[*policy.StoreFullError](err); ok {
+			return c.full(full.Limit)
+		} else if err != nil {
+			return c.fail(kvFailed, err.Error())
+		}
+		return c.put(kvResult.record())
+	})
+}
+
+// full writes the case quota.
+func (c kvCall) full(limit int) error {
+	r := kvResult.failed(kvQuota)
+	r.u64(kvResult.errorText, uint64(limit))
+	return c.put(r)
+}
+
+// kvDelete is kv.delete.
+//
+// Parameters: key (pointer, length), result pointer.
+func kvDelete(g *guest) error {
+	return kv(g, g.u32(2), "the key", func(c kvCall) error {
+		c.store.Delete(c.key)
+		return c.put(kvResult.record())
+	})
+}
+
+// kvKeys is kv.keys.
+//
+// Parameters: prefix (pointer, length), limit, result pointer.
+func kvKeys(g *guest) error {
+	return kv(g, g.u32(3), "the prefix", func(c kvCall) error {
+		keys := c.store.Keys(c.key, int(min(g.u32(2), 1<<30)))
+		const size = 8 // of a string: pointer and length
+		list := record{make([]byte, len(keys)*size)}
+		for i, key := range keys {
+			if err := list.bytes(g, i*size, []byte(key)); err != nil {
+				return err
+			}
+		}
+		r := kvResult.record()
+		if err := r.list(g, kvResult.payload, list.b, size, 4); err != nil {
+			return err
+		}
+		return c.put(r)
+	})
+}

@@ -30,6 +30,7 @@ type Function struct {
 
 // Functions is every function of the world, interface by interface.
 var Functions = []Function{
+	{"config", "get", params(i32, i32, i32), configGet},
 	{"exec", "run", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), execRun},
 	{"http", "fetch", params(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32), httpFetch},
 	{"kv", "get", params(i32, i32, i32), kvGet},

@@ -485,6 +485,8 @@ func differences(files map[string]string, readme string) (out []string) {
 		same("kv."+fn, kvResult, of(result("kv", fn)))
 	}
 	same("secrets.placeholder", secretsResult, of(result("secrets", "placeholder")))
+	value := result("config", "get")
+	same("config.get", []int{int(configResult.size), int(configResult.align), configResult.payload}, []int{value.size(), value.align(), value.payload()})
 	same("search.list", searchListResult, of(result("search", "list")))
 	same("search.begin", searchBeginResult, of(result("search", "begin")))
 	same("search.collect", searchCollectResult, of(result("search", "collect")))
@@ -573,6 +575,7 @@ func differences(files map[string]string, readme string) (out []string) {
 	same("content", "variant(text:string json:string image:record(mime:string data:list(u8)) "+
 		"resource:record(uri:string title:option(string) mime:option(string)))", content)
 	same("output", "record(content:list("+content.String()+") structured:option(string))", output)
+	same("config value", "option(string)", value)
 	same("command", "record(argv:list(string) cwd:option(string) timeout-ms:u32 max-output:u32 merge-stderr:bool)", types("exec", "command"))
 	same("http header", "record(name:string value:string)", header)
 	same("http request", "record(method:string url:string headers:list("+header.String()+") body:option(list(u8)) timeout-ms:option(u32) max-bytes:option(u32))",
@@ -591,7 +594,7 @@ func readWIT(t *testing.T) (files map[string]string, readme string) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "wit")
 	paths, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(paths) < 9 {
+	if err != nil || len(paths) < 10 {
 		t.Fatalf("wit/ holds %v, %v", paths, err)
 	}
 	files = map[string]string{}
@@ -639,6 +642,8 @@ func TestAChangeOfWITIsNoticed(t *testing.T) {
 		{"kv.wit", "denied(string), quota(u64)", "quota(u64), denied(string)"},
 		{"kv.wit", "quota(u64)", "quota(u32)"},
 		{"secrets.wit", "denied(string), missing", "missing, denied(string)"},
+		{"config.wit", "option<string>", "string"},
+		{"config.wit", "option<string>", "option<list<u8>>"},
 		{"log.wit", "trace, debug", "debug, trace"},
 		{"progress.wit", "done: u64", "done: u32"},
 		{"types.wit", "text(string),\n    json(json)", "json(json),\n    text(string)"},
@@ -664,6 +669,7 @@ func TestAChangeOfWITIsNoticed(t *testing.T) {
 		{"search.wit", "invalid(string)", "invalid"},
 		{"world.wit", "import search;", ""},
 		{"world.wit", "import exec;", ""},
+		{"world.wit", "import config;", ""},
 		{"world.wit", "export tools;", ""},
 		{"README.md", "`() -> i32`", "`() -> i64`"},
 		{"README.md", "`kv.get`, ", ""},

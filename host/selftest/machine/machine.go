@@ -165,6 +165,7 @@ var hostFunctions = []struct {
 	iface, name string
 	params      []w.ValType
 }{
+	{"config", "get", i32s(3)},
 	{"exec", "run", i32s(9)},
 	{"http", "fetch", i32s(14)},
 	{"kv", "get", i32s(3)},

@@ -1,5 +1,13 @@
-// Package kv is a small store that outlives a call. Every module has its own;
-// the host bounds its size.
+// Package kv is a small store that outlives a call, for tools with tool.KeepsData. The
+// tools of a module share one, in one session, and no other module reads it. A call has
+// it alone: no other call of the module runs beside one that has a store.
+//
+// What a call sets or deletes counts when the call succeeds. Of one that fails, nothing
+// does. It is written to the log of the session, so it is no place for secrets: values
+// that the host knows for such are replaced.
+//
+// A key has at most 256 bytes, a value 64 KiB, a store 1,000 keys and, unless the user
+// says otherwise, 256 KiB: keys, values, and 64 bytes for each.
 package kv
 
 import (
@@ -14,17 +22,19 @@ import (
 var (
 	// ErrDenied: the module was not granted a store. It is fs.ErrPermission too.
 	ErrDenied = abi.Sentinel("store denied", fs.ErrPermission)
-	// ErrFailed: the host could not read or write the store.
+	// ErrFailed: the key is too long, there are too many, or the host could not read or
+	// write the store.
 	ErrFailed = errors.New("store failed")
 )
 
-// QuotaError says that a value does not fit into the store.
+// QuotaError says that a value has too many bytes, or does not fit into the store of
+// the module or those of all modules.
 type QuotaError struct {
-	Limit uint64 // bytes that the store may hold
+	Limit uint64 // bytes
 }
 
 func (e *QuotaError) Error() string {
-	return fmt.Sprintf("store is full: it may hold %d bytes", e.Limit)
+	return fmt.Sprintf("store is full: the limit is %d bytes", e.Limit)
 }
 
 // resultSize is that of every result here: the case at 0, and at 8 either the
@@ -89,7 +99,7 @@ func Delete(key string) error {
 	return errorOf(r)
 }
 
-// Keys returns at most limit keys that start with prefix, in the host's order.
+// Keys returns at most limit keys that start with prefix, sorted.
 func Keys(prefix string, limit uint32) ([]string, error) {
 	var f abi.Frame
 	defer f.Free()

@@ -37,10 +37,10 @@ func CallFrom(ctx context.Context) Call {
 }
 
 // call runs one tool. The result is a JSON object.
-func (r *registry) call(call Call, name string, args []byte) (result []byte, fault *Error) {
+func (r *registry) call(call Call, name string, args []byte) (result []byte, images []Image, fault *Error) {
 	e := r.find(name)
 	if e == nil {
-		return nil, &Error{CodeUnknownTool, fmt.Errorf("module %s has no tool %.80q", r.name, name)}
+		return nil, nil, &Error{CodeUnknownTool, fmt.Errorf("module %s has no tool %.80q", r.name, name)}
 	}
 	ctx := WithCall(context.Background(), call)
 	if !call.Deadline.IsZero() {
@@ -52,24 +52,27 @@ func (r *registry) call(call Call, name string, args []byte) (result []byte, fau
 	// module that keeps state its other calls.
 	defer func() {
 		if p := recover(); p != nil {
-			result, fault = nil, &Error{CodeFailed, fmt.Errorf("panic: %v", p)}
+			result, images, fault = nil, nil, &Error{CodeFailed, fmt.Errorf("panic: %v", p)}
 		}
 	}()
 	if err := e.enter(call.Dir); err != nil {
-		return nil, AsError(err)
+		return nil, nil, AsError(err)
 	}
 	out, err := e.run(ctx, args)
 	if err != nil {
-		return nil, AsError(err)
+		return nil, nil, AsError(err)
 	}
 	text, err := encode(out)
 	if err != nil {
-		return nil, &Error{CodeFailed, fmt.Errorf("encode the result: %w", err)}
+		return nil, nil, &Error{CodeFailed, fmt.Errorf("encode the result: %w", err)}
 	}
 	if !bytes.HasPrefix(text, []byte("{")) {
 		text = append(append([]byte(`{"output":`), text...), '}')
 	}
-	return text, nil
+	if p, ok := out.(Pictured); ok {
+		images = p.Images()
+	}
+	return text, images, nil
 }
 
 // enter makes relative paths start at dir. A tool that sees no files has no

@@ -56,7 +56,8 @@
 // A result that is a JSON object goes to the caller as it is; any other value
 // v becomes {"output": v}. Errors are sorted by [AsError]; their text is for
 // the model, so it should say what to do next. [Coded] gives one a code of the
-// tool's own, by which a model or a script tells it from others.
+// tool's own, by which a model or a script tells it from others. A result that
+// is [Pictured] has images, which the model sees.
 //
 // A panic in a tool is an error of that call and the module stays usable. A
 // panic in another goroutine ends the module, as it ends any Go program; so

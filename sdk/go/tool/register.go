@@ -29,6 +29,14 @@ var std = new(registry)
 // the name is bad or when it is called twice.
 func Module(name, version string) { std.setModule(name, version) }
 
+// Config declares a name that the module asks package config for, and the value that
+// it has where a person has set none. A name is 1 to 64 letters, digits, '_' or '-'; a
+// value has at most 8 KiB, and a module at most 64 names. It is called from an init
+// function, and panics when the name is bad or declared already.
+//
+// The host sets values of built-in modules only.
+func Config(name, value string) { std.setConfig(name, value) }
+
 // Register offers fn as a tool. It is called from an init function.
 //
 // The name is 1 to 64 letters, digits, '_' or '-', unique in the module. The
@@ -121,6 +129,10 @@ func UsesSecret(name, header string, hosts ...string) Option {
 	}
 }
 
+// KeepsData asks for a store: what package kv sets in a call that succeeds, later
+// calls of the module's tools find, in the same session.
+func KeepsData() Option { return func(e *entry) { e.Capabilities.Store = true } }
+
 // ReportsContent says that the result tells, in its field "sha256", the
 // SHA-256 in hex of the file that the argument pathArg names, as it is after
 // the call. The host notes it as seen by the conversation.
@@ -181,6 +193,7 @@ func Example(args, text string) Option {
 // one after another, and fixed from then on.
 type registry struct {
 	name, version string
+	config        map[string]string
 	entries       []*entry
 	warmers       []func()
 }
@@ -193,6 +206,7 @@ type capabilities struct {
 	Network     string `json:"network,omitempty"`
 
 	Hosts   []string `json:"hosts,omitempty"`
+	Store   bool     `json:"store,omitempty"`
 	Secrets []secret `json:"secrets,omitempty"`
 }
 
@@ -400,6 +414,19 @@ func (r *registry) setModule(name, version string) {
 	r.name, r.version = name, version
 }
 
+func (r *registry) setConfig(name, value string) {
+	if !validName(name) {
+		panic(fmt.Sprintf("tool.Config(%q): the name is not 1 to 64 letters, digits, '_' or '-'", name))
+	}
+	if _, ok := r.config[name]; ok {
+		panic(fmt.Sprintf("tool.Config(%q): it is declared already", name))
+	}
+	if r.config == nil {
+		r.config = map[string]string{}
+	}
+	r.config[name] = value
+}
+
 func (r *registry) add(e *entry) error {
 	if r.find(e.Name) != nil {
 		return errors.New("a tool of this name is already registered")
@@ -424,11 +451,12 @@ func (r *registry) manifest() []byte {
 		panic("tool.Module was never called: the module has no name")
 	}
 	text, err := encode(struct {
-		ABI     string   `json:"abi"`
-		Name    string   `json:"name"`
-		Version string   `json:"version,omitempty"`
-		Tools   []*entry `json:"tools"`
-	}{abiName, r.name, r.version, r.entries})
+		ABI     string            `json:"abi"`
+		Name    string            `json:"name"`
+		Version string            `json:"version,omitempty"`
+		Config  map[string]string `json:"config,omitempty"`
+		Tools   []*entry          `json:"tools"`
+	}{abiName, r.name, r.version, r.config, r.entries})
 	if err != nil {
 		panic(err) // strings and checked JSON only
 	}

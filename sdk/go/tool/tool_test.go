@@ -240,6 +240,10 @@ func TestManifest(t *testing.T) {
 	if a, b := string(r.manifest()), string(registryWith(t).manifest()); a != b {
 		t.Error("two equal modules have different manifests")
 	}
+	r.setConfig("color", "red")
+	if text := string(r.manifest()); !strings.Contains(text, `"config":{"color":"red"},"tools":[`) {
+		t.Errorf("what is declared is not in the manifest: %.200s", text)
+	}
 	if err := r.add(r.entries[0]); err == nil {
 		t.Error("a second tool of the same name was accepted")
 	}
@@ -253,6 +257,8 @@ func TestPanicsAtInit(t *testing.T) {
 		"module twice":  {func() { r := &registry{name: "a"}; r.setModule("b", "") }, `already named "a"`},
 		"bad module":    {func() { new(registry).setModule("a b", "") }, "name is not"},
 		"no module":     {func() { new(registry).manifest() }, "never called"},
+		"config twice":  {func() { r := new(registry); r.setConfig("a", "1"); r.setConfig("a", "2") }, "declared already"},
+		"bad config":    {func() { new(registry).setConfig("a b", "") }, "name is not"},
 		"bad tool name": {func() { Register("a b", "X.", func(context.Context, nested) (string, error) { return "", nil }) }, `tool.Register("a b")`},
 	}
 	for name, tt := range tests {
@@ -278,7 +284,7 @@ func TestCallResults(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, fault := registryWith(t).call(Call{}, tt.tool, []byte(tt.args))
+			got, _, fault := registryWith(t).call(Call{}, tt.tool, []byte(tt.args))
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -310,7 +316,7 @@ func TestCallErrors(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			result, fault := registryWith(t).call(tt.call, tt.tool, []byte(tt.args))
+			result, _, fault := registryWith(t).call(tt.call, tt.tool, []byte(tt.args))
 			if fault == nil {
 				t.Fatalf("no error but %s", result)
 			}
@@ -332,7 +338,7 @@ func TestCallContext(t *testing.T) {
 	}
 	t.Chdir("/")
 	call := Call{ID: "c1", Dir: dir, Locale: "de", Deadline: time.Now().Add(time.Hour)}
-	text, fault := registryWith(t).call(call, "call", nil)
+	text, _, fault := registryWith(t).call(call, "call", nil)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -409,7 +415,7 @@ func TestCoded(t *testing.T) {
 			if strings.HasPrefix(tt.err.Error(), "N") && tt.code != "" || CodeOf(tt.err) != tt.code {
 				t.Errorf("the code is %q, and the text %q", CodeOf(tt.err), tt.err)
 			}
-			if kind, got := lift(lower(nil, AsError(tt.err))); got != tt.wire || kind != AsError(tt.err).Code.String() {
+			if kind, got := lift(lower(nil, nil, AsError(tt.err))); got != tt.wire || kind != AsError(tt.err).Code.String() {
 				t.Errorf("the host gets %s %q, want %q", kind, got, tt.wire)
 			}
 		})
@@ -492,7 +498,7 @@ func TestDocumentation(t *testing.T) {
 func TestLower(t *testing.T) {
 	for size := range 65 {
 		text := strings.Repeat("x", size)
-		if kind, got := lift(lower([]byte(text), nil)); kind != "structured 1" || got != text {
+		if kind, got := lift(lower([]byte(text), nil, nil)); kind != "structured 1" || got != text {
 			t.Errorf("%d bytes came back as %s %q", size, kind, got)
 		}
 	}
@@ -501,7 +507,7 @@ func TestLower(t *testing.T) {
 		if code == CodeCancelled {
 			want = ""
 		}
-		if kind, got := lift(lower(nil, &Error{code, errors.New("text of \xff")})); kind != code.String() || got != want {
+		if kind, got := lift(lower(nil, nil, &Error{code, errors.New("text of \xff")})); kind != code.String() || got != want {
 			t.Errorf("%v came back as %s %q", code, kind, got)
 		}
 	}
@@ -524,5 +530,46 @@ func TestDeadlineAfter(t *testing.T) {
 	}
 	if got := deadlineAfter(now, 1<<63); !got.IsZero() {
 		t.Errorf("a deadline beyond time is %v", got)
+	}
+}
+
+type drawn struct {
+	Output string `json:"output"`
+	images []Image
+}
+
+func (d drawn) Images() []Image { return d.images }
+
+func TestImagesOfAResult(t *testing.T) {
+	r := new(registry)
+	r.setModule("mod", "1")
+	e, err := newEntry("draw", "Draws.", func(context.Context, struct{}) (drawn, error) {
+		return drawn{"two", []Image{{"image/png", []byte("first")}, {"image/gif", nil}}}, nil
+	})
+	if err == nil {
+		err = r.add(e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, images, fault := r.call(Call{}, "draw", nil)
+	if string(text) != `{"output":"two"}` || len(images) != 2 || fault != nil {
+		t.Fatalf("got %s, %d images, %v", text, len(images), fault)
+	}
+	ptr := lower(text, images, fault)
+	area := abi.Record(abi.Take(ptr, 24))
+	if n := area.U32(8); n != 2 || area.Text(16) != string(text) {
+		t.Fatalf("%d contents", n)
+	}
+	list := abi.Record(abi.Take(area.U32(4), 2*contentSize))
+	for i, want := range images {
+		c := list[i*contentSize:]
+		if c.Case(0) != contentImage || c.Text(4) != want.Mime || string(c.Bytes(12)) != string(want.Data) {
+			t.Errorf("image %d is %x", i, c)
+		}
+	}
+	abi.Post(ptr)
+	if n := abi.Live(); n != 0 {
+		t.Errorf("%d blocks left", n)
 	}
 }

@@ -44,7 +44,7 @@ func (r *registry) warm() {
 			_, _ = os.ReadFile("/nothing")
 		}
 		if result := e.warm(); result != nil {
-			abi.Post(lower(result, nil))
+			abi.Post(lower(result, nil, nil))
 		}
 	}
 }

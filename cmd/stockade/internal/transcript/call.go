@@ -22,6 +22,8 @@ const (
 	liveAfter = time.Second
 	// keptOutput is how much of that is kept, in bytes.
 	keptOutput = 64 << 10
+	// maxImages is how many images of a result have a row below its call.
+	maxImages = 3
 	// maxSaid is how many messages of a tool are kept for the rows below its call.
 	maxSaid = 64
 )
@@ -60,14 +62,15 @@ type output struct {
 
 // Envelope is what the envelope of a result says, for showing it.
 type Envelope struct {
-	Success  bool            `json:"tool_success"`
-	Result   json.RawMessage `json:"result"`
-	Error    string          `json:"error"`
-	Code     tool.Code       `json:"error_code"`
-	Hint     string          `json:"hint"`
-	Note     string          `json:"note"`
-	Stdout   string          `json:"stdout"`
-	Stderr   string          `json:"stderr"`
+	Success  bool             `json:"tool_success"`
+	Result   json.RawMessage  `json:"result"`
+	Images   []tool.ImageInfo `json:"images"`
+	Error    string           `json:"error"`
+	Code     tool.Code        `json:"error_code"`
+	Hint     string           `json:"hint"`
+	Note     string           `json:"note"`
+	Stdout   string           `json:"stdout"`
+	Stderr   string           `json:"stderr"`
 	Metadata struct {
 		MS      int64          `json:"execution_time_ms"`
 		Bytes   int64          `json:"data_size_bytes"`
@@ -299,6 +302,7 @@ func (t *Transcript) came(c *call) (rows []string) {
 	}
 	hint, _ := Aside(env.Result)
 	if env.Success && !t.o.Typed {
+		rows = append(rows, t.images(env.Images)...)
 		text := OutputText(env.Result)
 		if t.o.Verbose || c.exec || (c.name != "file_read" && c.changes == nil && !(c.staged && !c.exec)) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
@@ -321,6 +325,26 @@ func (t *Transcript) came(c *call) (rows []string) {
 	return rows
 }
 
+// images are the rows about the images of a result, which no terminal shows.
+func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
+	most := len(images)
+	if !t.o.Verbose {
+		most = min(most, maxImages)
+	}
+	for _, i := range images[:most] {
+		rows = append(rows, t.page().say(terminal.Dim, ImageWords(i))...)
+	}
+	if more := len(images) - most; more > 0 {
+		rows = append(rows, t.page().say(terminal.Dim, "… "+words.Plural(more, "more image"))...)
+	}
+	return rows
+}
+
+// ImageWords say what an image is: image/png 640x480, 31.2 KiB.
+func ImageWords(i tool.ImageInfo) string {
+	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(words.Clip(i.Mime, 40)), i.Width, i.Height, words.Bytes(int64(i.Bytes)))
+}
+
 // failed are the rows about why a call has failed.
 func (t *Transcript) failed(c *call) (rows []string) {
 	p, env := t.page(), c.result
@@ -328,7 +352,7 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
 	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
-	case !env.Code.OfHost() || env.Code == tool.CodeTrap: // in words of the tool
+	case !env.Code.OfHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
 		rows = p.say("", words.Clip(env.Error, 1000))
@@ -480,6 +504,9 @@ func (c *call) success() (what, style string) {
 	}
 	if c.staged {
 		return "changed nothing", ""
+	}
+	if n := len(c.result.Images); n > 0 {
+		return words.Plural(n, "image"), ""
 	}
 	if lines == 0 {
 		return "empty", ""

@@ -109,6 +109,7 @@ func (t *Transcript) page() page { return page{max(t.o.Columns(), 0), t.o.Color}
 // Show shows an event.
 func (t *Transcript) Show(e session.Event) []Part {
 	var out parts
+	e = e.WithoutImages()
 	if e.Type != session.TypeDelta && t.o.Known != nil {
 		e.Body = t.o.Known.JSON(e.Body)
 	}

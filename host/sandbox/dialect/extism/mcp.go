@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -196,6 +197,8 @@ type content struct {
 	Name     string    `json:"name"`
 	Title    string    `json:"title"`
 	Resource *resource `json:"resource"`
+	// Data is of an image: a string, in base64.
+	Data json.RawMessage `json:"data"`
 }
 
 // resource is one that lies in the result itself.
@@ -220,6 +223,7 @@ func readResult(answer []byte) (out *abi.Output, failed bool, err error) {
 		return nil, false, fault("the result is not JSON as it should be: %v", err)
 	}
 	out = &abi.Output{}
+	var images abi.Images
 	err = eachOf(result.Content, func(item json.RawMessage) error {
 		if len(out.Content) == maxContents {
 			return fault("the result has more than %d pieces", maxContents)
@@ -228,7 +232,7 @@ func readResult(answer []byte) (out *abi.Output, failed bool, err error) {
 		if err := json.Unmarshal(item, &c); err != nil {
 			return fault("a piece of the result is not as it should be: %v", err)
 		}
-		out.Content = append(out.Content, c.lift())
+		out.Content = append(out.Content, c.lift(&images))
 		return nil
 	})
 	if err != nil {
@@ -240,13 +244,13 @@ func readResult(answer []byte) (out *abi.Output, failed bool, err error) {
 	return out, result.IsError, nil
 }
 
-func (c *content) lift() abi.Content {
+func (c *content) lift(images *abi.Images) abi.Content {
 	text := func(format string, args ...any) abi.Content {
 		return abi.Content{Kind: abi.ContentText, Text: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case c.Type == "image":
-		return abi.Content{Kind: abi.ContentImage, Mime: c.MimeType}
+		return abi.Content{Kind: abi.ContentImage, Mime: c.MimeType, Data: c.image(images)}
 	case c.Type == "audio":
 		return text("[audio %s]", c.MimeType)
 	case c.Type == "resource_link":
@@ -257,6 +261,19 @@ func (c *content) lift() abi.Content {
 		return abi.Content{Kind: abi.ContentResource, Text: c.Resource.URI, Mime: c.Resource.MimeType}
 	}
 	return abi.Content{Kind: abi.ContentText, Text: c.Text}
+}
+
+// image is the data of an image; nil if it is none, or there is no room.
+func (c *content) image(images *abi.Images) []byte {
+	var text string
+	if json.Unmarshal(c.Data, &text) != nil || text == "" || !images.Take(base64.StdEncoding.DecodedLen(len(text))) {
+		return nil
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 // textOf is the text of a failure.

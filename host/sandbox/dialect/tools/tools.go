@@ -144,8 +144,8 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 }
 
 // means are the host modules that give a module more than computing, and who asks
-// for what they give. The others give nothing: log, progress, and kv, which has no
-// store.
+// for what they give. The others give nothing: log, progress, and config, which has
+// what the manifest itself declares.
 //
 // Files are not among them. A module opens them with functions of WASI, such as
 // path_open, which the standard library of Go imports into every module: imports
@@ -156,6 +156,7 @@ var means = []struct {
 }{
 	{"exec", func(c tool.Capabilities) bool { return c.Exec != "" }},
 	{"http", func(c tool.Capabilities) bool { return c.Network != tool.NetworkNone }},
+	{"kv", func(c tool.Capabilities) bool { return c.Store }},
 	{"search", func(c tool.Capabilities) bool { return c.Files != tool.FilesNone }},
 	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
 }
@@ -164,8 +165,13 @@ var means = []struct {
 // only if one of its tools asks for it, so that what a person is shown is all that the
 // module can do.
 func (Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
-	if manifest.Inferred || manifest.Config != nil || slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return s.Run != nil }) {
-		return errors.New("its manifest says how it is run (run, config or inferred); only those of commands and plugins do")
+	for name := range manifest.Config {
+		if !tool.ValidName(name) {
+			return fmt.Errorf("its manifest declares the name %.80q in config, which is not 1 to 64 letters, digits, '_' or '-'", name)
+		}
+	}
+	if manifest.Inferred || slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return s.Run != nil }) {
+		return errors.New("its manifest says how it is run (run or inferred); only those of commands and plugins do")
 	}
 	for _, means := range means {
 		imports := slices.ContainsFunc(m.Imports, func(i wasm.Import) bool { return i.Module == abi.ImportModule(means.host) })

@@ -1,0 +1,28 @@
+package hostmod
+
+// maxConfigName is how long a name may be before it is looked at.
+const maxConfigName = 1 << 10
+
+// configGet is config.get. What it gives is what the manifest declares, with what the
+// host's own user has set, so that nothing is granted with it.
+//
+// Parameters: name (pointer, length), result pointer.
+func configGet(g *guest) error {
+	name, err := g.mem.String("name", g.u32(0), g.u32(1), maxConfigName)
+	if err != nil {
+		return err
+	}
+	r := configResult.record()
+	if g.world != nil {
+		if value, ok := g.world.Config[name]; ok {
+			r.u8(0, 1)
+			if err := r.bytes(g, configResult.payload, []byte(value)); err != nil {
+				return err
+			}
+		}
+	}
+	return configResult.put(g, g.u32(2), r)
+}
+
+// option<string>
+var configResult = layout{size: 12, align: 4, payload: 4}

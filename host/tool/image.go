@@ -1,0 +1,50 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/sdk/go/picture"
+)
+
+// Image is an image that a tool returns beside its output. The model sees it; of a
+// secret that its pixels show nobody knows.
+type Image struct {
+	Mime          string // image/png, image/jpeg, image/gif or image/webp
+	Data          []byte // at most picture.MaxBytes
+	Width, Height int    // pixels, at most picture.MaxSide
+}
+
+// NewImage checks that data is what mime says, and of a size that models take. The
+// error says what it is instead. The data is kept.
+func NewImage(mime string, data []byte) (Image, error) {
+	info, err := picture.Look(data)
+	switch {
+	case err != nil:
+		return Image{}, fmt.Errorf("it %w", err)
+	case info.Mime != mime:
+		return Image{}, fmt.Errorf("it says that it is %.40q and is %s", mime, info.Mime)
+	}
+	return Image{info.Mime, data, info.Width, info.Height}, nil
+}
+
+// String is the image in short, such as "image/png, 640x480".
+func (i Image) String() string {
+	return picture.Info{Mime: i.Mime, Width: i.Width, Height: i.Height}.String()
+}
+
+// ImageInfo is what the envelope tells of an image.
+type ImageInfo struct {
+	Mime   string `json:"mime"`
+	Bytes  int    `json:"bytes"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	SHA256 string `json:"sha256"`
+}
+
+// Info is the image without its data.
+func (i Image) Info() ImageInfo {
+	sum := sha256.Sum256(i.Data)
+	return ImageInfo{i.Mime, len(i.Data), i.Width, i.Height, hex.EncodeToString(sum[:])}
+}
