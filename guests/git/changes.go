@@ -61,7 +61,7 @@ const (
 	// be checked out.
 	maxTreeDepth = 1024
 	// maxTrees is how many trees are gone into.
-	maxTrees = 200_000
+	maxTrees = 20_000
 )
 
 // treeDiffer compares trees.

@@ -83,7 +83,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				data, err = r.inflate(p, e.at, most, true)
 				return e.kind, data, true, err
 			}
-			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", p.name, most>>20)
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", p.name, most>>10)
 		}
 		if e.kind <= KindTag {
 			kind = e.kind
@@ -105,7 +105,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				if kind, data, cut, err = r.readLoose(e.name, most); errors.Is(err, fs.ErrNotExist) {
 					err = r.missing(e.name)
 				} else if err == nil && cut {
-					err = TooLarge("the object %s has more than %d MiB", e.name, most>>20)
+					err = TooLarge("the object %s has more than %d KiB", e.name, most>>10)
 				}
 				if err != nil {
 					return 0, nil, false, err
@@ -125,7 +125,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		}
 		out, size, ok := apply(data, delta, most)
 		if size > uint64(most) {
-			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", s.p.name, most>>20)
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", s.p.name, most>>10)
 		} else if !ok {
 			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
