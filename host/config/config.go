@@ -60,6 +60,10 @@ type Tools struct {
 	FS   bool // files and directories
 	Exec bool // processes
 	Web  bool // the network
+	// Store: those that keep things in a session.
+	Store bool
+	// SystemInfo names what the tool system_info tells.
+	SystemInfo []string
 }
 
 // Bash limits the bash tool.

@@ -151,6 +151,13 @@ var table = []key{
 		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
+	field("tools.store", keys.Boolean(), true, switchOff,
+		"Tools that keep things in a session, such as its list of tasks. When false, no tool that asks for a store runs, also of a module that is called by its path.",
+		func(c *Config) *bool { return &c.Tools.Store }),
+	field("tools.system_info", factsTold, factNames, userOnly,
+		"What the tool system_info tells the model of this machine: \"os\", \"distribution\", \"arch\", \"cpus\", \"memory\" (how much there is), \"timezone\" (its name), \"tier\" (how far commands are confined) and \"version\" (of stockade). An empty list: nothing.",
+		func(c *Config) *[]string { return &c.Tools.SystemInfo }),
+
 	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
 		func(c *Config) *time.Duration { return &c.Bash.Timeout }),

@@ -52,6 +52,8 @@ var decided = map[string]struct{ may, value string }{
 	"tools.fs":                {"own", "a switch"},
 	"tools.exec":              {"own", "a switch"},
 	"tools.web":               {"own", "a switch"},
+	"tools.store":             {"own", "a switch"},
+	"tools.system_info":       {"never", "what is told of the machine"},
 	"bash.timeout":            {"own", "a time"},
 	"bash.max_output":         {"own", "a number"},
 	"bash.caches":             {"never", "what of the home commands see"},
