@@ -54,11 +54,12 @@ type Model struct {
 	OutputPrice   float64 // the same, of answers
 }
 
-// Tools switches groups of built-in tools; all are on by default.
+// Tools switches groups of tools; all are on by default.
 type Tools struct {
-	FS   bool // files and directories
-	Exec bool // processes
-	Web  bool // the network
+	FS   bool     // files and directories
+	Exec bool     // processes
+	Web  bool     // the network
+	Off  []string // names of tools and of modules that nobody is offered and nobody can call; default none
 }
 
 // Bash limits the bash tool.
