@@ -3,7 +3,7 @@ jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/previe
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
-GUESTS  := files shell
+GUESTS  := files git shell tasks
 TCK     := guests/dist/tck
 SAMPLE  := bin/sample
 

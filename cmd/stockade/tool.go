@@ -270,10 +270,6 @@ func (t toolset) list(s *stdio) error {
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
-	if len(sorted) == 0 {
-		s.note("no tools are offered; `stockade config` shows what tools.fs, tools.exec and tools.web are")
-		return listAdded(s, t.added)
-	}
 	for _, e := range sorted {
 		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {

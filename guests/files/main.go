@@ -24,8 +24,9 @@ func init() {
 		"Skips binary files, hidden files and what .gitignore excludes.",
 		grep, tool.ReadsFiles())
 	tool.Register("file_read", "Read a text file as numbered lines, at most 2000 lines or 50 KB at a time; the last line "+
-		"tells the offset to go on with. Also returns the file's SHA-256, and lists a directory.",
-		fileRead, tool.ReadsFiles(), tool.ReportsContent("path"))
+		"tells the offset to go on with. Also returns the file's SHA-256, lists a directory, and shows you an image.",
+		fileRead, tool.ReadsFiles(), tool.ReportsContent("path"),
+		tool.Errors(imageErrors...), tool.Limits(imageLimits...))
 	tool.Register("file_write", "Write a whole file, creating it and its directories or replacing its content. "+
 		"To change a part of a file use file_edit.",
 		fileWrite, tool.WritesFiles(), tool.ReportsContent("path"))

@@ -34,6 +34,8 @@ type readResult struct {
 	Lines      int    `json:"lines,omitempty"`       // in the whole file; absent beyond 64 MiB
 	NextOffset int    `json:"next_offset,omitempty"` // where to go on; absent when the file is read to its end
 	Count      int    `json:"count,omitempty"`       // entries, of a directory
+
+	images []tool.Image
 }
 
 func fileRead(ctx context.Context, in readArgs) (readResult, error) {
@@ -63,6 +65,9 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 		return readResult{}, l.fault("read", err)
 	}
 	defer f.Close()
+	if out, ok, err := readImage(f, info.Size(), l); ok || err != nil {
+		return out, err
+	}
 	page := page{offset: max(in.Offset, 1), limit: min(max(in.Limit, 1), maxReadLines), whole: info.Size() <= maxHashed}
 	out, err := page.read(ctx, f, l)
 	if err != nil {

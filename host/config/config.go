@@ -56,10 +56,16 @@ type Model struct {
 
 // Tools switches groups of tools; all are on by default.
 type Tools struct {
-	FS   bool     // files and directories
-	Exec bool     // processes
-	Web  bool     // the network
-	Off  []string // names of tools and of modules that nobody is offered and nobody can call; default none
+	FS   bool // files and directories
+	Exec bool // processes
+	Web  bool // the network
+	// Store: those that keep things in a session.
+	Store bool
+	// SystemInfo names what the tool system_info tells.
+	SystemInfo []string
+	// Off are names of tools and of modules that nobody is offered and nobody can call.
+	// Default: none.
+	Off []string
 }
 
 // Bash limits the bash tool.

@@ -153,6 +153,12 @@ var table = []key{
 		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
+	field("tools.store", keys.Boolean(), true, switchOff,
+		"Tools that keep things in a session, such as its list of tasks. When false, no tool that asks for a store runs, also of a module that is called by its path.",
+		func(c *Config) *bool { return &c.Tools.Store }),
+	field("tools.system_info", factsTold, factNames, userOnly,
+		"What the tool system_info tells the model of this machine: \"os\", \"distribution\", \"arch\", \"cpus\", \"memory\" (how much there is), \"timezone\" (its name), \"tier\" (how far commands are confined) and \"version\" (of stockade). An empty list: nothing.",
+		func(c *Config) *[]string { return &c.Tools.SystemInfo }),
 	field("tools.off", toolNames, nil, addOnly,
 		`Tools that nobody is offered and nobody can call, by their names, such as "web_search", and modules, with all of their tools: "git", "tasks". "stockade tool list" shows both.`,
 		func(c *Config) *[]string { return &c.Tools.Off }),

@@ -54,6 +54,8 @@ var decided = map[string]struct{ may, value string }{
 	"tools.exec":              {"own", "a switch"},
 	"tools.web":               {"own", "a switch"},
 	"tools.off":               {"own", "what is not called"},
+	"tools.store":             {"own", "a switch"},
+	"tools.system_info":       {"never", "what is told of the machine"},
 	"bash.timeout":            {"own", "a time"},
 	"bash.max_output":         {"own", "a number"},
 	"bash.caches":             {"never", "what of the home commands see"},

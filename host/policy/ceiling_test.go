@@ -116,8 +116,8 @@ func (w world) ceiling(source Source) Ceiling {
 	if w.IntN(6) == 0 {
 		c.Off = []Line{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
 	}
-	if w.IntN(6) == 0 {
-		c.Without = []Line{{w.pick("t", "m", "other"), from}}
+	if w.IntN(12) == 0 {
+		c.Without = []Line{{w.pick("t", "m", "other", "none"), from}}
 	}
 	if w.IntN(4) == 0 {
 		c.MinTier = &Most{Value: int64(w.IntN(4)), From: from}
@@ -531,9 +531,9 @@ func TestANameThatIsOffForbidsTheToolAndTheModule(t *testing.T) {
 // no rule opens what it closes.
 func TestASwitchForbidsWhatAsksForIt(t *testing.T) {
 	asked := map[string]tool.Capabilities{
-		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, "": nothing,
+		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, KeepingKey: {Store: true}, "": nothing,
 	}
-	for _, off := range []string{ExecKey, FilesKey, NetworkKey, "tools.unheard_of"} {
+	for _, off := range []string{ExecKey, FilesKey, NetworkKey, KeepingKey, "tools.unheard_of"} {
 		p := New(Options{
 			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Off: []Line{{off, From{SourceSettings, "f:1"}}}}}},
 			Rules:  []Rule{rule(t, "any", SourceFlag), rule(t, "any(command=ls)", SourceFlag)},

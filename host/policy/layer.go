@@ -55,6 +55,7 @@ const (
 	ExecKey    = "tools.exec"
 	FilesKey   = "tools.fs"
 	NetworkKey = "tools.web"
+	KeepingKey = "tools.store"
 )
 
 // OffKey is the key of agent.toml that switches off tools and modules by their names.
@@ -67,7 +68,7 @@ func isNamed(name string, e *tool.Entry) bool { return name == e.Name || name ==
 // switch that is not known forbids everything.
 func switchedOff(key string, c tool.Capabilities) string {
 	switch {
-	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone:
+	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == KeepingKey && !c.Store:
 		return ""
 	case key == ExecKey:
 		return "it starts a process"
@@ -75,6 +76,8 @@ func switchedOff(key string, c tool.Capabilities) string {
 		return "it reaches files"
 	case key == NetworkKey:
 		return "it reaches the network"
+	case key == KeepingKey:
+		return "it keeps things in a session"
 	}
 	return "what that forbids is not known"
 }
