@@ -3,7 +3,7 @@ jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/previe
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
-GUESTS  := files git shell tasks
+GUESTS  := files git shell tasks web
 TCK     := guests/dist/tck
 SAMPLE  := bin/sample
 

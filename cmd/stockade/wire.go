@@ -116,6 +116,7 @@ func (a *app) door() *door.Door {
 			Jail:   jail.Options{Home: a.s.env("HOME"), Layers: a.Dirs.Layers(), Caches: a.Config.Bash.Caches},
 			System: a.Config.Tools.SystemInfo,
 			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),
+			Config: a.ModuleConfig(),
 		})
 	}
 	return a.opened

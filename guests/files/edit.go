@@ -45,53 +45,86 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	case in.OldString == in.NewString:
 		return editResult{}, tool.InvalidInput("old_string and new_string are the same")
 	}
-	if err := checkHashText(in.ExpectedSHA256); err != nil {
-		return editResult{}, err
-	}
 	l, err := locate(in.Path)
 	if err != nil {
 		return editResult{}, err
 	}
-	content, err := readForEdit(l)
+	t, err := readForEdit(l, in.ExpectedSHA256)
 	if err != nil {
 		return editResult{}, err
 	}
-	if err := compareHash(l, hashOf(content), in.ExpectedSHA256); err != nil {
-		return editResult{}, err
-	}
-	changes := findChanges(content, in.OldString, in.NewString)
+	changes := findChanges(t.content, in.OldString, in.NewString)
 	switch {
 	case len(changes) == 0:
-		return editResult{}, tool.Coded("NO_MATCH", tool.InvalidInput("old_string does not occur in %s%s", l.shown(), nearMiss(content, in.OldString)))
+		return editResult{}, tool.Coded("NO_MATCH", tool.InvalidInput("old_string does not occur in %s%s", l.shown(), nearMiss(t.content, "old_string", strings.Split(in.OldString, "\n"))))
 	case len(changes) > 1 && !in.ReplaceAll:
 		return editResult{}, tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.shown()))
 	}
 	if len(changes) > maxReplacements {
 		return editResult{}, tool.Coded("TOO_MANY", tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.shown()))
 	}
-	size := len(content)
+	e, err := t.edit(changes)
+	if err != nil {
+		return editResult{}, err
+	}
+	if err := overwrite(l, e.file); err != nil {
+		return editResult{}, l.fault("edit", err)
+	}
+	return editResult{
+		Output:       fmt.Sprintf("Replaced %s in %s", count(len(changes), "occurrence", "occurrences"), l.shown()),
+		Replacements: len(changes), Diff: e.diff, SHA256: e.sha256,
+	}, nil
+}
+
+// text is the content of a file that is to be edited.
+type text struct {
+	l       location
+	content []byte // in UTF-8, without a byte order mark
+	enc     encoding
+	sha256  string // of the file
+}
+
+// edited is all that comes of an edit. It is made before the file changes: a call
+// that runs out of memory should fail without an effect.
+type edited struct {
+	content []byte // in UTF-8
+	file    []byte // as it is written
+	diff    string
+	sha256  string
+}
+
+func (t *text) edit(changes []change) (edited, error) {
+	size := len(t.content)
 	for _, c := range changes {
 		size += len(c.text) - (c.end - c.start)
 	}
 	if size > maxEditBytes {
-		return editResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: the result would have %s, more than the limit of %s", l.shown(), humanSize(int64(size)), humanSize(maxEditBytes)))
+		return edited{}, t.tooLarge("the result would have", int64(size))
 	}
-	// All of the result before the file changes: a call that runs out of memory
-	// should fail without an effect.
-	edited := apply(content, changes)
-	result := editResult{
-		Output:       fmt.Sprintf("Replaced %s in %s", count(len(changes), "occurrence", "occurrences"), l.shown()),
-		Replacements: len(changes),
-		Diff:         unifiedDiff(l.shown(), content, changes),
-		SHA256:       hashOf(edited),
+	e := edited{content: apply(t.content, changes)}
+	if bytes.Equal(e.content, t.content) {
+		return edited{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.l.shown()))
 	}
-	if err := overwrite(l, edited); err != nil {
-		return editResult{}, l.fault("edit", err)
+	var lacks rune
+	var at int
+	if e.file, lacks, at = t.enc.encode(e.content); at >= 0 {
+		return edited{}, tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
+			t.l.shown(), t.enc, lacks, lacks, 1+bytes.Count(e.content[:at], []byte("\n"))))
 	}
-	return result, nil
+	e.diff, e.sha256 = unifiedDiff(t.l.shown(), t.content, changes), hashOf(e.file)
+	return e, nil
 }
 
-func readForEdit(l location) ([]byte, error) {
+func (t *text) tooLarge(what string, size int64) error {
+	return tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: %s %s, more than the limit of %s", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
+}
+
+// readForEdit reads a file that has the hash, if one is wanted.
+func readForEdit(l location, wantHash string) (*text, error) {
+	t := &text{l: l}
+	if err := checkHashText(wantHash); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(l.abs)
 	if err != nil {
 		return nil, l.fault("edit", err)
@@ -105,7 +138,7 @@ func readForEdit(l location) ([]byte, error) {
 	}
 	defer f.Close()
 	if info.Size() > maxEditBytes {
-		return nil, tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: has %s, more than the limit of %s", l.shown(), humanSize(info.Size()), humanSize(maxEditBytes)))
+		return nil, t.tooLarge("it has", info.Size())
 	}
 	// io.ReadAll would hold several copies of a large file.
 	var content bytes.Buffer
@@ -113,13 +146,27 @@ func readForEdit(l location) ([]byte, error) {
 	if _, err := content.ReadFrom(io.LimitReader(f, maxEditBytes+1)); err != nil {
 		return nil, l.fault("edit", err)
 	}
-	if content.Len() > maxEditBytes {
-		return nil, tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: grew beyond the limit of %s while it was read", l.shown(), humanSize(maxEditBytes)))
+	raw := content.Bytes()
+	if len(raw) > maxEditBytes {
+		return nil, t.tooLarge("it has grown beyond", maxEditBytes)
 	}
-	if isBinary(content.Bytes()) {
-		return nil, tool.Coded("BINARY_FILE", tool.Parse("edit %s: is a binary file (it holds a NUL byte)", l.shown()))
+	t.sha256 = hashOf(raw)
+	if err := compareHash(l, t.sha256, wantHash); err != nil {
+		return nil, err
 	}
-	return content.Bytes(), nil
+	t.enc = encodingOf(raw)
+	if err := t.enc.refuse("edit", l); err != nil {
+		return nil, err
+	}
+	t.enc = t.enc.guess(raw)
+	var ok bool
+	if t.content, ok = t.enc.decode(raw[len(t.enc.mark):]); !ok {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: looks like %s and holds what is none, which an edit would lose", l.shown(), t.enc.form))
+	}
+	if len(t.content) > maxEditBytes {
+		return nil, t.tooLarge("as UTF-8 it has", int64(len(t.content)))
+	}
+	return t, nil
 }
 
 // change replaces content[start:end] by text.
@@ -140,8 +187,7 @@ func findChanges(content []byte, old, new string) []change {
 	}
 	newCRLF := toCRLF(new)
 	if !strings.Contains(old, "\n") {
-		crlf := bytes.Count(content, []byte("\r\n"))
-		if lf := bytes.Count(content, []byte("\n")) - crlf; crlf > lf {
+		if ending(content) == "\r\n" {
 			new = newCRLF
 		}
 		return occurrences(content, old, new)
@@ -158,6 +204,15 @@ func findChanges(content []byte, old, new string) []change {
 		}
 	}
 	return kept
+}
+
+// ending is the one that most lines have.
+func ending(content []byte) string {
+	crlf := bytes.Count(content, []byte("\r\n"))
+	if lf := countLines(content) - crlf; crlf > lf {
+		return "\r\n"
+	}
+	return "\n"
 }
 
 // toCRLF writes every line break as \r\n.
@@ -197,35 +252,84 @@ func apply(content []byte, changes []change) []byte {
 
 var lineNumbers = regexp.MustCompile(`^\d+: `)
 
-// nearMiss says why old may not have been found: it carries the numbers that
-// file_read prints, or differs in white space from a line of the file.
-func nearMiss(content []byte, old string) string {
-	first := ""
-	for line := range strings.Lines(old) {
-		if first = strings.TrimSpace(line); first != "" {
-			break
-		}
+// nearMiss says why lines, which the caller knows by what, may not have been found:
+// they carry the numbers that file_read prints, or differ from some of the file, often
+// in white space alone.
+func nearMiss(content []byte, what string, old []string) string {
+	first := slices.IndexFunc(old, func(line string) bool { return strings.TrimSpace(line) != "" })
+	if first < 0 {
+		return ""
 	}
-	if lineNumbers.MatchString(first) {
+	if lineNumbers.MatchString(strings.TrimSpace(old[first])) {
 		return "; leave out the line numbers, they are not part of the file"
 	}
-	if first == "" {
-		return ""
-	}
-	number, nearestLine, score := 0, "", 0
-	for line := range bytes.Lines(content) {
-		number++
-		text, _ := cut(bytes.TrimRight(line, "\r\n"), 200)
-		if s := likeness(strings.TrimSpace(text), first); s > score {
-			score = s
-			nearestLine = fmt.Sprintf("; the nearest line is %d: %s", number, text)
+	number, have, want := closest(content, old[:min(len(old), maxCompared)])
+	if number == 0 {
+		want = old[first]
+		if number, have = likest(content, want); number == 0 {
+			return ""
 		}
 	}
-	// Half of the text in common is the least that is worth showing.
-	if score*2 < len(first) {
-		return ""
+	have, _ = cut([]byte(have), maxDiffLine)
+	want, _ = cut([]byte(want), maxDiffLine)
+	if strings.TrimSpace(have) == strings.TrimSpace(want) {
+		return fmt.Sprintf("; line %d of the file differs in white space: it is %q, and %s has %q", number, have, what, want)
 	}
-	return nearestLine + "\n(white space and every other character must be the same)"
+	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
+}
+
+// maxCompared is how many lines of a text are compared with each part of a file.
+const maxCompared = 50
+
+// closest finds the part of the content that has most of the lines, and there the
+// first line that is another; 0 where no line is the same.
+func closest(content []byte, lines []string) (number int, have, want string) {
+	best, first := 0, 1
+	for at := 0; at < len(content); at, first = linesOn(content, at, 1), first+1 {
+		same, other, otherAt := 0, -1, 0
+		pos := at
+		for i, line := range lines {
+			next := linesOn(content, pos, 1)
+			if pos < len(content) && string(trimEnding(content[pos:next])) == line {
+				if line != "" {
+					same++
+				}
+			} else if other < 0 {
+				other, otherAt = i, pos
+			}
+			pos = next
+		}
+		if same > best && other >= 0 {
+			best, number, want = same, first+other, lines[other]
+			have = string(trimEnding(content[otherAt:linesOn(content, otherAt, 1)]))
+		}
+	}
+	return number, have, want
+}
+
+// likest finds the line that has most in common with one, and half of it at least.
+func likest(content []byte, want string) (number int, have string) {
+	want = strings.TrimSpace(want)
+	want = want[:min(len(want), maxDiffLine)]
+	score, n := (len(want)-1)/2, 0
+	for line := range bytes.Lines(content) {
+		n++
+		text := bytes.TrimRight(line, "\r\n")
+		text = text[:min(len(text), 2*maxDiffLine)]
+		if s := likeness(strings.TrimSpace(string(text)), want); s > score {
+			number, have, score = n, string(text), s
+		}
+	}
+	return number, have
+}
+
+// trimEnding leaves out the ending of a line.
+func trimEnding(line []byte) []byte {
+	text, ended := bytes.CutSuffix(line, []byte("\n"))
+	if ended {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	return text
 }
 
 // likeness is the length of what two texts share at their starts and ends.

@@ -3,7 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"encoding/binary"
 	"io"
+	"math/bits"
 
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
@@ -24,6 +27,9 @@ func isBinary(head []byte) bool {
 	return bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) >= 0
 }
 
+// readerBytes is how much of a file is read at a time.
+const readerBytes = 256 << 10
+
 // lineReader reads lines of any length in bounded memory.
 type lineReader struct {
 	r    *bufio.Reader
@@ -31,20 +37,12 @@ type lineReader struct {
 	line []byte
 }
 
-func newLineReader(r io.Reader, max int) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
-}
+func newLineReader(r *bufio.Reader, max int) *lineReader { return &lineReader{r: r, max: max} }
 
-// head returns the beginning of the file, before anything was read.
-func (r *lineReader) head() []byte {
-	head, _ := r.r.Peek(binaryProbe)
-	return head
-}
-
-// next returns the next line without its ending, valid until the next call,
-// and how many bytes it has. When that is more than max, the line is only the
+// next returns the next line without its ending, valid until the next call, how many
+// bytes it has, and the ending. When it has more than max, the line is only the
 // beginning. At the end of the file the error is io.EOF.
-func (r *lineReader) next() (line []byte, length int, err error) {
+func (r *lineReader) next() (line []byte, length int, ending string, err error) {
 	r.line = r.line[:0]
 	for {
 		part, err := r.r.ReadSlice('\n')
@@ -56,18 +54,63 @@ func (r *lineReader) next() (line []byte, length int, err error) {
 		case err == bufio.ErrBufferFull:
 			continue
 		case err == io.EOF && length == 0:
-			return nil, 0, io.EOF
+			return nil, 0, "", io.EOF
 		case err != nil && err != io.EOF:
-			return nil, 0, err
+			return nil, 0, "", err
 		}
 		if bytes.HasSuffix(part, []byte("\n")) {
-			length--
+			length, ending = length-1, "\n"
 			if length > 0 && length <= len(r.line) && r.line[length-1] == '\r' {
-				length--
+				length, ending = length-1, "\r\n"
 			}
 		}
-		return r.line[:min(len(r.line), length, r.max)], length, nil
+		return r.line[:min(len(r.line), length, r.max)], length, ending, nil
 	}
+}
+
+// skip reads over at most so many lines, and returns how many there were. It looks at
+// nothing but line feeds, so that the end of a large file is not far away.
+func (r *lineReader) skip(ctx context.Context, most int) (skipped int, err error) {
+	partial := 0 // there is the beginning of a line
+	for skipped < most {
+		if err := ctx.Err(); err != nil {
+			return skipped, err
+		}
+		if _, err := r.r.Peek(1); err == io.EOF {
+			return skipped + partial, nil
+		} else if err != nil {
+			return skipped, err
+		}
+		block, _ := r.r.Peek(r.r.Buffered())
+		n := countLines(block)
+		if n > most-skipped {
+			n = most - skipped
+			block = block[:linesOn(block, 0, n)]
+		}
+		if skipped += n; block[len(block)-1] == '\n' {
+			partial = 0
+		} else if partial = 1; skipped == most {
+			block = block[:bytes.LastIndexByte(block, '\n')+1]
+		}
+		r.r.Discard(len(block))
+	}
+	return skipped, nil
+}
+
+// countLines counts line feeds, eight bytes at a time: bytes.Count looks at one where
+// there are no instructions for many.
+func countLines(text []byte) (n int) {
+	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+	for ; len(text) >= 8; text = text[8:] {
+		x := binary.LittleEndian.Uint64(text) ^ '\n'*ones
+		n += bits.OnesCount64(^((x&low + low) | x | low)) // a bit for each byte that is zero
+	}
+	for _, b := range text {
+		if b == '\n' {
+			n++
+		}
+	}
+	return n
 }
 
 // cut returns at most max characters of a line as valid UTF-8, and whether

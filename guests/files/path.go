@@ -70,6 +70,18 @@ func (l location) appendChild(b []byte, name string) []byte {
 	return append(b, name...)
 }
 
+// real is the path without links, as far as that can be told: one file has one.
+func (l location) real() string {
+	if path, err := filepath.EvalSymlinks(l.abs); err == nil {
+		return path
+	}
+	dir, name := filepath.Split(l.abs)
+	if dir, err := filepath.EvalSymlinks(dir); err == nil {
+		return filepath.Join(dir, name)
+	}
+	return l.abs
+}
+
 // shown is the path as a result prints it: quoted when it would break the
 // line that it stands on.
 func (l location) shown() string { return printable(l.rel) }

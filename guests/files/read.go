@@ -1,15 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -17,22 +20,25 @@ import (
 const (
 	maxReadLines  = 2000
 	maxReadOutput = 50 << 10
-	// maxHashed is up to which size a file is read to its end, for its hash
-	// and its number of lines.
-	maxHashed = 64 << 20
+	// maxHashed is up to which size a file has a hash: what may be edited.
+	maxHashed = maxEditBytes
+	// maxCounted is up to which size a file is read to its end, for its number of lines.
+	maxCounted = 64 << 20
 )
 
 type readArgs struct {
 	Path   string `json:"path" desc:"The file."`
-	Offset int    `json:"offset,omitempty" desc:"The first line to return, counted from 1." min:"1" default:"1"`
+	Offset int    `json:"offset,omitempty" desc:"The first line to return, counted from 1; -20 is the last 20 lines." default:"1"`
 	Limit  int    `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
+	Raw    bool   `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
 }
 
 type readResult struct {
 	Output     string `json:"output"`
-	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 64 MiB
-	Lines      int    `json:"lines,omitempty"`       // in the whole file; absent beyond 64 MiB
+	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 8 MiB
+	Lines      int    `json:"lines,omitempty"`       // in the whole file; absent beyond 64 MiB, unless its end was reached
 	NextOffset int    `json:"next_offset,omitempty"` // where to go on; absent when the file is read to its end
+	Encoding   string `json:"encoding,omitempty"`    // of the file; absent for UTF-8 without a byte order mark
 	Count      int    `json:"count,omitempty"`       // entries, of a directory
 
 	images []tool.Image
@@ -68,82 +74,158 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	if out, ok, err := readImage(f, info.Size(), l); ok || err != nil {
 		return out, err
 	}
-	page := page{offset: max(in.Offset, 1), limit: min(max(in.Limit, 1), maxReadLines), whole: info.Size() <= maxHashed}
-	out, err := page.read(ctx, f, l)
+	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size()}
+	if p.offset < 0 {
+		if p.offset, err = fromEnd(ctx, f, l, -in.Offset); err != nil {
+			return readResult{}, l.faultOf("read", err)
+		}
+	}
+	p.offset = max(p.offset, 1)
+	out, err := p.read(ctx, f, l)
 	if err != nil {
 		return readResult{}, l.faultOf("read", err)
 	}
 	return out, nil
 }
 
+// fromEnd is the number of the line with which the last n begin.
+func fromEnd(ctx context.Context, f *os.File, l location, n int) (int, error) {
+	r, _, err := openText(f, l)
+	if err != nil {
+		return 0, err
+	}
+	lines, err := newLineReader(r, 0).skip(ctx, math.MaxInt)
+	if err != nil {
+		return 0, err
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return lines - n + 1, err
+}
+
+// openText tells the encoding of a file, and returns what reads it behind its mark.
+func openText(f io.Reader, l location) (*bufio.Reader, encoding, error) {
+	r := bufio.NewReaderSize(f, readerBytes)
+	head, err := r.Peek(binaryProbe)
+	if err != nil && err != io.EOF {
+		return nil, encoding{}, err
+	}
+	enc := encodingOf(head)
+	if err := enc.refuse("read", l); err != nil {
+		return nil, enc, err
+	}
+	enc = enc.guess(head)
+	r.Discard(len(enc.mark))
+	return enc.reader(r), enc, nil
+}
+
 // page is the part of a file that one call returns.
 type page struct {
 	offset, limit int
-	whole         bool // read on to the file's end
+	raw           bool
+	size          int64 // of the whole file
 }
 
 func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, error) {
 	var sum hash.Hash
-	if p.whole {
+	if p.size <= maxHashed {
 		sum = sha256.New()
 		f = io.TeeReader(f, sum)
 	}
-	r := newLineReader(f, maxShownLine*4) // the longest UTF-8 character has 4 bytes
-	if isBinary(r.head()) {
-		return readResult{}, tool.Coded("BINARY_FILE", tool.Parse("read %s: is a binary file (it holds a NUL byte), which file_read does not show", l.shown()))
+	text, enc, err := openText(f, l)
+	if err != nil {
+		return readResult{}, err
 	}
-	var text strings.Builder
-	number, next := 0, 0
-	for ; ; number++ {
-		if number%1024 == 0 {
-			if err := ctx.Err(); err != nil {
-				return readResult{}, err
-			}
-		}
-		line, length, err := r.next()
+	r := newLineReader(text, maxShownLine*utf8.UTFMax)
+	if p.raw {
+		r.max = maxReadOutput
+	}
+	number, err := r.skip(ctx, p.offset-1)
+	if err != nil {
+		return readResult{}, err
+	}
+	ahead, _ := text.Peek(maxReadOutput)
+	enc = enc.guess(ahead)
+	out := readResult{Encoding: enc.String()}
+	var shown strings.Builder
+	for ; number >= p.offset-1; number++ {
+		line, length, ending, err := r.next()
 		if err == io.EOF {
 			break
 		} else if err != nil {
 			return readResult{}, err
 		}
-		if number+1 < p.offset || next > 0 {
-			continue
+		whole := len(line) == length
+		if enc.form == windows1252 {
+			line = appendWindows(nil, line)
 		}
-		shown := numbered(number+1, line, length)
-		if number+1 == p.offset+p.limit || text.Len()+len(shown) > maxReadOutput {
-			if next = number + 1; !p.whole {
-				break
-			}
-			continue
+		next := strings.ToValidUTF8(string(line), "\uFFFD") + ending
+		if !p.raw {
+			next = numbered(number+1, line, whole, length)
 		}
-		text.WriteString(shown)
+		full := shown.Len()+len(next) > maxReadOutput || p.raw && !whole
+		if full && p.raw && shown.Len() == 0 {
+			return readResult{}, tool.Coded("LINE_TOO_LONG", tool.InvalidInput("line %d of %s has %d bytes, more than the %d that raw returns; without raw its beginning is shown",
+				number+1, l.shown(), length, maxReadOutput))
+		}
+		if full || number+1 == p.offset+p.limit {
+			out.NextOffset = number + 1
+			number++
+			break
+		}
+		shown.WriteString(next)
 	}
-	if number > 0 && p.offset > number && next == 0 {
+	if p.size <= maxCounted {
+		rest, err := r.skip(ctx, math.MaxInt)
+		if err != nil {
+			return readResult{}, err
+		}
+		number += rest
+	}
+	if p.size <= maxCounted || out.NextOffset == 0 {
+		out.Lines = number
+	}
+	if number > 0 && p.offset > number {
 		return readResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("offset %d is beyond the end of %s, which has %s", p.offset, l.shown(), count(number, "line", "lines")))
 	}
-	out := readResult{Output: strings.TrimSuffix(text.String(), "\n"), NextOffset: next}
-	if p.whole {
-		out.Lines = number
+	if sum != nil {
 		out.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
-	if next > 0 {
-		more := "more lines follow"
-		if p.whole {
-			more = count(number-next+1, "more line", "more lines")
-		}
-		out.Output += fmt.Sprintf("\n[%s; to go on, call file_read with offset=%d]", more, next)
+	if out.Output = shown.String(); !p.raw {
+		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc)
 	}
 	return out, nil
 }
 
-// numbered writes one line with its number. length is that of the whole line.
-func numbered(number int, line []byte, length int) string {
-	more := length > len(line)
-	if number == 1 {
-		line = trimBOM(line)
+// footer is the line below a page; in a raw one it would be part of the text.
+func (p page) footer(out readResult, enc encoding) string {
+	var notes []string
+	if out.NextOffset > 0 {
+		more := "more lines follow"
+		if out.Lines > 0 {
+			more = count(out.Lines-out.NextOffset+1, "more line", "more lines")
+		}
+		notes = append(notes, fmt.Sprintf("%s; to go on, call file_read with offset=%d", more, out.NextOffset))
 	}
+	switch {
+	case enc.form == windows1252:
+		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
+	case enc.form != utf8Form:
+		notes = append(notes, "the file is "+out.Encoding+"; edits keep that")
+	}
+	if p.size > maxEditBytes {
+		notes = append(notes, fmt.Sprintf("it has %s, and no tool edits more than %s", humanSize(p.size), humanSize(maxEditBytes)))
+	}
+	if notes == nil {
+		return ""
+	}
+	return "\n[" + strings.Join(notes, "; ") + "]"
+}
+
+// numbered writes one line with its number. length is that of the whole line in the
+// file, of which line may be the beginning.
+func numbered(number int, line []byte, whole bool, length int) string {
 	text, cutHere := cut(line, maxShownLine)
-	if more || cutHere {
+	if !whole || cutHere {
 		text += fmt.Sprintf(" [line cut: it has %d bytes]", length)
 	}
 	return strconv.Itoa(number) + ": " + text + "\n"

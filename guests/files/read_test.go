@@ -23,7 +23,7 @@ func TestFileRead(t *testing.T) {
 		"only a newline":      {"\n", 1, 2000, "1: ", 1, 0},
 		"carriage returns":    {"a\r\nb\r\n", 1, 2000, "1: a\n2: b", 2, 0},
 		"byte order mark":     {"\uFEFFa\n", 1, 2000, "1: a", 1, 0},
-		"bytes not UTF-8":     {"a\xffb\n", 1, 2000, "1: a\uFFFDb", 1, 0},
+		"bytes not UTF-8":     {"ü, ä, a\xffb\n", 1, 2000, "1: ü, ä, a\uFFFDb", 1, 0},
 		"from an offset":      {"a\nb\nc\n", 2, 2000, "2: b\n3: c", 3, 0},
 		"a limit":             {"a\nb\nc\n", 1, 2, "1: a\n2: b\n[1 more line; to go on, call file_read with offset=3]", 3, 3},
 		"a limit at the end":  {"a\nb\n", 1, 2, "1: a\n2: b", 2, 0},
@@ -96,10 +96,75 @@ func TestFileReadErrors(t *testing.T) {
 	}
 }
 
-func TestPageOfAFileTooLargeToHash(t *testing.T) {
-	p := page{offset: 2, limit: 1}
-	out, err := p.read(t.Context(), strings.NewReader("a\nb\nc\nd\n"), location{"/f", "f"})
-	if err != nil || out.Output != "2: b\n[more lines follow; to go on, call file_read with offset=3]" || out.SHA256 != "" || out.Lines != 0 || out.NextOffset != 3 {
-		t.Errorf("got %+v, %v", out, err)
+func TestPagesOfLargeFiles(t *testing.T) {
+	large := func(size int64) string {
+		return fmt.Sprintf("it has %s, and no tool edits more than 8.0 MB]", humanSize(size))
+	}
+	for name, tt := range map[string]struct {
+		size  int64
+		page  page
+		want  string
+		lines int
+		next  int
+	}{
+		"without a hash":               {maxHashed + 1, page{offset: 2, limit: 1}, "2: b\n[2 more lines; to go on, call file_read with offset=3; " + large(maxHashed+1), 4, 3},
+		"without the number of lines":  {maxCounted + 1, page{offset: 2, limit: 1}, "2: b\n[more lines follow; to go on, call file_read with offset=3; " + large(maxCounted+1), 0, 3},
+		"at the end they are counted":  {maxCounted + 1, page{offset: 4, limit: 9}, "4: d\n[" + large(maxCounted+1), 4, 0},
+		"raw, where nothing is added":  {maxCounted + 1, page{offset: 2, limit: 2, raw: true}, "b\nc\n", 0, 4},
+		"a hash up to the last number": {maxHashed, page{offset: 4, limit: 1}, "4: d", 4, 0},
+	} {
+		tt.page.size = tt.size
+		out, err := tt.page.read(t.Context(), strings.NewReader("a\nb\nc\nd\n"), location{"/f", "f"})
+		if err != nil || out.Output != tt.want || out.Lines != tt.lines || out.NextOffset != tt.next || (out.SHA256 != "") != (tt.size <= maxHashed) {
+			t.Errorf("%s: got %+v, %v", name, out, err)
+		}
+	}
+}
+
+func TestRawReads(t *testing.T) {
+	long := strings.Repeat("x", maxReadOutput)
+	tests := map[string]struct {
+		content       string
+		offset, limit int
+		want          string
+		next          int
+	}{
+		"all as it is":               {"a\r\n\n\tb \nc", 1, 2000, "a\r\n\n\tb \nc", 0},
+		"a part":                     {"a\nb\nc\n", 2, 1, "b\n", 3},
+		"no byte order mark":         {"\uFEFFa\n", 1, 2000, "a\n", 0},
+		"a long line":                {long[1:] + "\nb\n", 1, 2000, long[1:] + "\n", 2},
+		"a long line and no more":    {long, 1, 2000, long, 0},
+		"a line too long comes last": {"a\n" + long + "x\nb\n", 1, 2000, "a\n", 2},
+		"from the end":               {"a\nb\nc\n", -2, 2000, "b\nc\n", 0},
+		"in another encoding":        {"gr\xfc\xdfe\r\n", 1, 2000, "grüße\r\n", 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tree(t, map[string]string{"f": tt.content})
+			out := works(t, fileRead, readArgs{Path: "f", Offset: tt.offset, Limit: tt.limit, Raw: true})
+			if out.Output != tt.want || out.NextOffset != tt.next || out.SHA256 != hashOf([]byte(tt.content)) {
+				t.Errorf("got %.80q, next %d", out.Output, out.NextOffset)
+			}
+		})
+	}
+	tree(t, map[string]string{"f": long + "x\nb\n"})
+	_, err := fileRead(t.Context(), readArgs{Path: "f", Offset: 1, Limit: 9, Raw: true})
+	if tool.CodeOf(err) != "LINE_TOO_LONG" || !strings.Contains(err.Error(), "line 1 of f has 51201 bytes") {
+		t.Error(err)
+	}
+}
+
+func TestTheEndOfAFile(t *testing.T) {
+	tree(t, map[string]string{"f": "a\nb\nc\nd", "empty": ""})
+	for offset, want := range map[int]string{-1: "4: d", -2: "3: c\n4: d", -4: "1: a\n2: b\n3: c\n4: d", -99: "1: a\n2: b\n3: c\n4: d", 0: "1: a\n2: b\n3: c\n4: d"} {
+		if out := works(t, fileRead, readArgs{Path: "f", Offset: offset, Limit: 2000}); out.Output != want || out.NextOffset != 0 {
+			t.Errorf("offset %d: got %q", offset, out.Output)
+		}
+	}
+	if out := works(t, fileRead, readArgs{Path: "f", Offset: -3, Limit: 1}); out.Output != "2: b\n[2 more lines; to go on, call file_read with offset=3]" {
+		t.Errorf("the last three, one of them: %q", out.Output)
+	}
+	if out := works(t, fileRead, readArgs{Path: "empty", Offset: -3, Limit: 1}); out.Output != "" {
+		t.Errorf("of nothing: %q", out.Output)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -176,16 +177,22 @@ func TestLineReader(t *testing.T) {
 	tests := []struct {
 		line   string
 		length int
-	}{{"a", 1}, {"", 0}, {"xxxxxxxxxx", 70_000}, {"\r", 1}, {"exactly 10", 10}, {"end", 3}}
-	r := newLineReader(strings.NewReader(text), 10)
-	for i, want := range tests {
-		line, length, err := r.next()
-		if err != nil || string(line) != want.line || length != want.length {
-			t.Errorf("line %d is %q of %d, %v; want %q of %d", i, line, length, err, want.line, want.length)
+		ending string
+	}{{"a", 1, "\r\n"}, {"", 0, "\n"}, {"xxxxxxxxxx", 70_000, "\n"}, {"\r", 1, "\r\n"}, {"exactly 10", 10, "\r\n"}, {"end", 3, ""}}
+	for skipped := range len(tests) + 2 {
+		r := newLineReader(bufio.NewReaderSize(strings.NewReader(text), 16), 10)
+		if n, err := r.skip(t.Context(), skipped); err != nil || n != min(skipped, len(tests)) {
+			t.Fatalf("skipped %d of %d lines, %v", n, skipped, err)
 		}
-	}
-	if _, _, err := r.next(); err == nil {
-		t.Error("no end")
+		for i, want := range tests[min(skipped, len(tests)):] {
+			line, length, ending, err := r.next()
+			if err != nil || string(line) != want.line || length != want.length || ending != want.ending {
+				t.Errorf("line %d behind %d is %q of %d, %q, %v; want %+v", i, skipped, line, length, ending, err, want)
+			}
+		}
+		if _, _, _, err := r.next(); err == nil {
+			t.Error("no end")
+		}
 	}
 }
 

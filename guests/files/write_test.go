@@ -115,7 +115,9 @@ func TestFileEditErrors(t *testing.T) {
 	fails(t, fileEdit, edit("f", "a", "a"), tool.CodeInvalidInput, "are the same")
 	fails(t, fileEdit, edit("f", "a", "b"), tool.CodeInvalidInput, "old_string occurs 3 times in f; add context or set replace_all")
 	fails(t, fileEdit, edit("mixed", "a\nb", "x"), tool.CodeInvalidInput, "occurs 2 times")
-	fails(t, fileEdit, edit("f", "    func main() {", "x"), tool.CodeInvalidInput, "does not occur in f", "the nearest line is 3: \tfunc main() {", "white space")
+	fails(t, fileEdit, edit("f", "    func main() {", "x"), tool.CodeInvalidInput, "does not occur in f", `; line 3 of the file differs in white space: it is "\tfunc main() {", and old_string has "    func main() {"`)
+	fails(t, fileEdit, edit("f", "a\nb b\n", "x"), tool.CodeInvalidInput, `the nearest is line 2 of the file: it is "b a", and old_string has "b b"`)
+	fails(t, fileEdit, edit("f", "func mein() {", "x"), tool.CodeInvalidInput, "the nearest is line 3")
 	fails(t, fileEdit, edit("f", "completely different", "x"), tool.CodeInvalidInput, "does not occur in f")
 	fails(t, fileEdit, edit("f", "\n\n\n", "x"), tool.CodeInvalidInput, "does not occur in f")
 	fails(t, fileEdit, edit("f", "3: func main() {", "x"), tool.CodeInvalidInput, "line numbers")
@@ -211,6 +213,6 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("undone edit gives %q, want %q", got, text)
 		}
 		unifiedDiff("f", []byte(text), changes)
-		nearMiss([]byte(text), old)
+		nearMiss([]byte(text), "it", strings.Split(old, "\n"))
 	})
 }

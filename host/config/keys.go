@@ -212,6 +212,22 @@ var table = []key{
 	field("network.max_response", keys.Integer(1024, 64<<20, "bytes"), 8388608, limit,
 		"How large the body of one answer to a tool may be, in bytes, as it comes and again when it is decompressed.",
 		func(c *Config) *int { return &c.Network.MaxResponse }),
+
+	field("web.search", keys.Choice("duckduckgo", "brave", "google"), "duckduckgo", reach,
+		`Whom web_search asks. "brave" and "google" need a key, as a secret: see stockade help network. network.allow has to have the host of the engine.`,
+		func(c *Config) *string { return &c.Web.Search }),
+	field("web.duckduckgo_url", baseURL, "https://html.duckduckgo.com/html/", reach,
+		"Where DuckDuckGo is asked. It gets the queries.",
+		func(c *Config) *string { return &c.Web.DuckDuckGoURL }),
+	field("web.brave_url", baseURL, "https://api.search.brave.com/res/v1/web/search", reach,
+		"Where Brave is asked. It gets the queries, and the secret brave_search if that is bound to its host.",
+		func(c *Config) *string { return &c.Web.BraveURL }),
+	field("web.google_url", baseURL, "https://customsearch.googleapis.com/customsearch/v1", reach,
+		"Where Google is asked. It gets the queries, and the secret google_search if that is bound to its host.",
+		func(c *Config) *string { return &c.Web.GoogleURL }),
+	field("web.google_cx", text(128, true), "", reach,
+		"The ID of a search engine that you have made at programmablesearchengine.google.com, which Google wants with a key.",
+		func(c *Config) *string { return &c.Web.GoogleCX }),
 }
 
 // field makes a key whose value lives in one field of Config. That the kind

@@ -42,6 +42,7 @@ const (
 	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
 	CodeBadABI       Code = "TOOL_BAD_ABI"   // the guest broke the ABI, for instance lied about a length
 	CodeNotAdmitted  Code = "MODULE_REFUSED" // the module may not run: not WebAssembly, too large, wrong imports
+	CodeRateLimited  Code = "RATE_LIMITED"   // it would be called more often than its tool bears
 	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
 	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
 	CodeHost         Code = "HOST_FAULT"     // our own fault

@@ -24,6 +24,8 @@ func mainArgs(name string, arguments json.RawMessage) string {
 	}
 	if json.Unmarshal(arguments, &a) == nil {
 		switch {
+		case name == "add_task" && a.Content != nil:
+			return command(*a.Content)
 		case name == "bash" && a.Command != nil:
 			return " " + command(*a.Command)
 		case name == "file_read" && a.Path != nil && a.Offset > 0:

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/patch"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+const (
+	// maxPatchedBytes bounds what all files of a patch have together, which is held
+	// until it is known that every hunk fits.
+	maxPatchedBytes = 12 << 20
+	// maxPatchDiff bounds the diffs and the previews of all files.
+	maxPatchDiff = 24 << 10
+	// maxPlaces is how many places are named where a hunk fits at several.
+	maxPlaces = 5
+)
+
+type patchArgs struct {
+	Patch          string            `json:"patch" desc:"All of the patch, from *** Begin Patch to *** End Patch."`
+	ExpectedSHA256 map[string]string `json:"expected_sha256,omitempty" desc:"SHA-256 of the files that are updated or deleted, by path. Filled in for you."`
+}
+
+type patchResult struct {
+	Output string            `json:"output"`
+	Files  int               `json:"files"`  // that the patch has
+	Diff   string            `json:"diff"`   // of what is updated
+	SHA256 map[string]string `json:"sha256"` // of the new content, by path, of what is there now
+}
+
+// patchStep is what becomes of one file. All are ready before the first is carried out.
+type patchStep struct {
+	patch.File
+	l, to  location // to: where it moves, or l
+	edited edited   // nil content: it stays as it is
+	did    string
+}
+
+func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
+	files, err := patch.Parse(in.Patch)
+	if err != nil {
+		return patchResult{}, tool.Coded("INVALID_PATCH", tool.InvalidInput("%w", err))
+	}
+	steps, total := make([]patchStep, 0, len(files)), 0
+	lines := map[string]int{} // of the patch, by path, where a file is named
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return patchResult{}, err
+		}
+		s := patchStep{File: f}
+		if err := s.locate(lines); err != nil {
+			return patchResult{}, err
+		}
+		if err := s.prepare(in.ExpectedSHA256[f.Path]); err != nil {
+			return patchResult{}, err
+		}
+		if total += len(s.edited.file); total > maxPatchedBytes {
+			return patchResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("the files of the patch have more than %s together: make several of it", humanSize(maxPatchedBytes)))
+		}
+		steps = append(steps, s)
+	}
+	out := patchResult{Files: len(steps), SHA256: map[string]string{}}
+	var text, diffs strings.Builder
+	fmt.Fprintf(&text, "Patched %s:", count(len(steps), "file", "files"))
+	for i := range steps {
+		s := &steps[i]
+		if err := s.carryOut(); err != nil {
+			return patchResult{}, err
+		}
+		name := s.Path
+		if s.MoveTo != "" {
+			name = s.MoveTo
+		}
+		if s.Op != patch.Delete {
+			out.SHA256[name] = s.edited.sha256
+		}
+		did, _, more := strings.Cut(s.did, "\n")
+		if more && text.Len() < maxPatchDiff {
+			did = s.did
+		}
+		text.WriteString("\n" + did)
+		if diffs.Len() < maxPatchDiff {
+			diffs.WriteString(s.edited.diff)
+		} else if s.edited.diff != "" {
+			fmt.Fprintf(&diffs, "[diff cut: %s changes too]\n", s.l.shown())
+		}
+	}
+	out.Output, out.Diff = text.String(), diffs.String()
+	return out, nil
+}
+
+// locate finds the files of the section, which no other one may name.
+func (s *patchStep) locate(lines map[string]int) (err error) {
+	if s.l, err = locate(s.Path); err != nil {
+		return err
+	}
+	s.to = s.l
+	named := []location{s.l}
+	if s.MoveTo != "" {
+		if s.to, err = locate(s.MoveTo); err != nil {
+			return err
+		}
+		named = append(named, s.to)
+	}
+	for _, l := range named {
+		real := l.real()
+		if line := lines[real]; line > 0 {
+			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: put all hunks of a file below one header", l.shown(), line, s.Line))
+		}
+		lines[real] = s.Line
+	}
+	return nil
+}
+
+// prepare finds out what the file will be, and refuses what cannot be done.
+func (s *patchStep) prepare(wantHash string) error {
+	if s.Op == patch.Add || s.MoveTo != "" {
+		if _, err := os.Lstat(s.to.abs); err == nil {
+			return tool.Coded("FILE_EXISTS", tool.InvalidInput(`%s exists already, and line %d of the patch would make it; "*** Update File: " changes it, file_write replaces it`, s.to.shown(), s.Line))
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return s.to.fault("add", err)
+		}
+	}
+	switch s.Op {
+	case patch.Add:
+		s.edited = edited{content: []byte(s.Text), file: []byte(s.Text), sha256: hashOf([]byte(s.Text))}
+		s.did = fmt.Sprintf("Added %s (%s)", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"))
+		return nil
+	case patch.Delete:
+		info, err := os.Lstat(s.l.abs)
+		if err != nil {
+			return s.l.fault("delete", err)
+		}
+		if info.IsDir() {
+			return tool.Coded("NOT_A_FILE", tool.InvalidInput("delete %s: is a directory; a patch deletes files only", s.l.shown()))
+		}
+		s.did = "Deleted " + s.l.shown()
+		if err := checkHashText(wantHash); err != nil {
+			return err
+		}
+		return checkHash(s.l, wantHash)
+	}
+	t, err := readForEdit(s.l, wantHash)
+	if err != nil {
+		return err
+	}
+	s.did = "Updated " + s.l.shown()
+	if s.MoveTo != "" {
+		s.did = fmt.Sprintf("Moved %s to %s", s.l.shown(), s.to.shown())
+	}
+	if len(s.Hunks) == 0 {
+		s.edited.sha256 = t.sha256
+		return nil
+	}
+	changes, note, err := t.fit(s.Hunks)
+	if err != nil {
+		return err
+	}
+	if s.edited, err = t.edit(changes); err != nil {
+		return err
+	}
+	s.did += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.edited.content), "line", "lines"), note, preview(t.content, s.edited.content, changes))
+	s.edited.content = nil // the file is enough from here on
+	return nil
+}
+
+func (s *patchStep) carryOut() error {
+	var err error
+	switch {
+	case s.Op == patch.Add:
+		err = create(s.l, s.edited.file)
+	case s.Op == patch.Delete:
+		err = os.Remove(s.l.abs)
+	case s.MoveTo != "":
+		// The file itself moves, with its mode.
+		if err = os.MkdirAll(filepath.Dir(s.to.abs), 0o777); err == nil {
+			err = os.Rename(s.l.abs, s.to.abs)
+		}
+	}
+	if err == nil && s.Op == patch.Update && len(s.Hunks) > 0 {
+		err = overwrite(s.to, s.edited.file)
+	}
+	if err != nil {
+		return s.to.fault("patch", err)
+	}
+	return nil
+}
+
+// fit finds where the hunks belong, and the changes that they make. A hunk belongs
+// where all its lines are, behind the hunk before it: exactly, or but for white space
+// at the ends of lines, which the note says. If that is at several places, its anchors
+// have to tell which is meant: it is never the most similar one.
+func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error) {
+	pos := 0
+	for i, h := range hunks {
+		where := fmt.Sprintf("hunk %d of %s (line %d of the patch)", i+1, t.l.shown(), h.Line)
+		from, sure, err := t.anchor(h, pos, where)
+		if err != nil {
+			return nil, "", err
+		}
+		old := h.Old()
+		if len(old) == 0 {
+			if !h.End && len(t.content) > 0 {
+				return nil, "", tool.Coded("INVALID_PATCH", tool.InvalidInput("%s only adds lines and does not say where: give the line above them as context, or *** End of File behind them to append", where))
+			}
+			from = len(t.content)
+			changes, pos = append(changes, t.changesOf(h, from)...), from
+			continue
+		}
+		found := t.find(from, old, lineIs, h.End)
+		if len(found) == 0 {
+			if found = t.find(from, old, lineIsNearly, h.End); len(found) == 1 {
+				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
+			}
+			sure = false // one place or none
+		}
+		switch {
+		case len(found) == 0:
+			return nil, "", tool.Coded("NO_MATCH", tool.InvalidInput("%s does not fit: its lines are not in the file from line %d on%s; nothing was changed", where, t.lineAt(from), t.whyNot(h, old, from)))
+		case len(found) > 1 && !sure:
+			return nil, "", tool.Coded("NOT_UNIQUE", tool.InvalidInput("%s fits at several places, at lines %s: add lines of context, or above it @@ and a line that is there once and stands above the place",
+				where, t.linesAt(found)))
+		}
+		changes = append(changes, t.changesOf(h, found[0])...)
+		for pos = found[0]; len(old) > 0; old = old[1:] {
+			pos = linesOn(t.content, pos, 1)
+		}
+	}
+	return changes, note, nil
+}
+
+// anchor is where to look for a hunk: behind its anchors, each the first behind the
+// one before. sure says that there are some, of which the first is at one place only.
+func (t *text) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
+	for i, anchor := range h.Anchors {
+		found := t.find(from, []string{anchor}, lineIsTrimmed, false)
+		if len(found) == 0 {
+			return 0, false, tool.Coded("NO_MATCH", tool.InvalidInput("%s: the line %q behind @@ is not in the file from line %d on%s; nothing was changed",
+				where, anchor, t.lineAt(from), nearMiss(t.content, "the patch", []string{anchor})))
+		}
+		sure = sure || i == 0 && len(found) == 1
+		from = linesOn(t.content, found[0], 1)
+	}
+	return from, sure, nil
+}
+
+// The ways to compare a line of the file with one of a patch.
+func lineIs(have []byte, want string) bool { return string(have) == want }
+func lineIsNearly(have []byte, want string) bool {
+	return string(bytes.TrimRight(have, " \t\r")) == strings.TrimRight(want, " \t\r")
+}
+func lineIsTrimmed(have []byte, want string) bool { return string(bytes.TrimSpace(have)) == want }
+
+// find returns the places from an offset on where all lines are, some of them where
+// there are many. At the end of the file there is one at most.
+func (t *text) find(from int, lines []string, is func(have []byte, want string) bool, atEnd bool) (found []int) {
+	for at := from; at < len(t.content) && len(found) <= maxPlaces; at = linesOn(t.content, at, 1) {
+		pos, all := at, true
+		for _, want := range lines {
+			next := linesOn(t.content, pos, 1)
+			if all = pos < len(t.content) && is(trimEnding(t.content[pos:next]), want); !all {
+				break
+			}
+			pos = next
+		}
+		if all && (!atEnd || pos == len(t.content)) {
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
+// changesOf are the changes of a hunk whose lines begin at an offset. The lines that
+// stay are those of the file.
+func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
+	start, added, open := at, "", false
+	flush := func() {
+		if open {
+			if added != "" && at == len(t.content) && at > 0 && t.content[at-1] != '\n' {
+				added = strings.TrimSuffix(added, "\n") // the file ends as it did
+			}
+			changes = append(changes, t.putLines(start, at, added))
+		}
+		added, open = "", false
+	}
+	for _, line := range h.Lines {
+		if line[0] == ' ' {
+			flush()
+			at = linesOn(t.content, at, 1)
+			continue
+		}
+		if !open {
+			start, open = at, true
+		}
+		if line[0] == '+' {
+			added += line[1:] + "\n"
+		} else {
+			at = linesOn(t.content, at, 1)
+		}
+	}
+	flush()
+	return changes
+}
+
+// whyNot says what stands where the hunk may have been meant to fit.
+func (t *text) whyNot(h patch.Hunk, old []string, from int) string {
+	var added []string
+	for _, line := range h.Lines {
+		if line[0] != '-' {
+			added = append(added, line[1:])
+		}
+	}
+	if h.End {
+		if found := t.find(from, old, lineIs, false); len(found) > 0 {
+			return fmt.Sprintf("; they are at line %s, which is not the *** End of File", t.linesAt(found))
+		}
+	}
+	if found := t.find(0, old, lineIs, h.End); len(found) > 0 {
+		return fmt.Sprintf("; they are at line %s: hunks stand in the order of the file, and below their @@", t.linesAt(found))
+	}
+	if found := t.find(0, added, lineIs, false); len(found) > 0 && len(added) > 0 {
+		return fmt.Sprintf("; at line %s the file has the new lines already", t.linesAt(found))
+	}
+	return nearMiss(t.content, "the hunk", old)
+}
+
+func (t *text) lineAt(offset int) int { return 1 + countLines(t.content[:offset]) }
+
+// linesAt are the numbers of the lines at some offsets, in words.
+func (t *text) linesAt(offsets []int) string {
+	var out []string
+	for i, at := range offsets {
+		if i == maxPlaces {
+			out = append(out, "...")
+			break
+		}
+		out = append(out, fmt.Sprint(t.lineAt(at)))
+	}
+	return strings.Join(out, ", ")
+}

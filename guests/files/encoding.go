@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"slices"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// A file is shown and edited as UTF-8, whatever its encoding is, and is written in the
+// one that it has. What an encoding is told by is the byte order mark, the pattern of
+// NUL bytes in text of Western languages, and that the bytes are no UTF-8.
+
+// form is how characters are written as bytes.
+type form string
+
+// The forms. Latin-1 is read as Windows-1252, which has the same letters and gives
+// every byte a meaning. UTF-32 is told from binary files and goes no further.
+const (
+	utf8Form    form = "utf-8"
+	utf16LE     form = "utf-16le"
+	utf16BE     form = "utf-16be"
+	windows1252 form = "windows-1252"
+	utf32Form   form = "utf-32"
+	binaryForm  form = "binary"
+)
+
+// encoding is the form of a file, and its byte order mark if it begins with one.
+type encoding struct {
+	form form
+	mark string
+}
+
+// String is empty for plain UTF-8, about which there is nothing to say.
+func (e encoding) String() string {
+	switch {
+	case e.mark != "":
+		return string(e.form) + " with a byte order mark"
+	case e.form == utf8Form:
+		return ""
+	}
+	return string(e.form)
+}
+
+// isWide reports whether a line feed is more than one byte.
+func (e encoding) isWide() bool { return e.form == utf16LE || e.form == utf16BE }
+
+// encodingOf tells the encoding by the first bytes of a file, but for Windows-1252:
+// see [encoding.guess].
+func encodingOf(head []byte) encoding {
+	for _, e := range []encoding{
+		{utf32Form, "\xff\xfe\x00\x00"}, {utf32Form, "\x00\x00\xfe\xff"},
+		{utf8Form, "\uFEFF"}, {utf16LE, "\xff\xfe"}, {utf16BE, "\xfe\xff"},
+	} {
+		if bytes.HasPrefix(head, []byte(e.mark)) {
+			return e
+		}
+	}
+	if !isBinary(head) {
+		return encoding{form: utf8Form}
+	}
+	head = head[:min(len(head), binaryProbe)]
+	for _, f := range []struct {
+		form  form
+		bytes int
+		rune  func([]byte) rune
+	}{
+		{utf16LE, 2, func(b []byte) rune { return rune(binary.LittleEndian.Uint16(b)) }},
+		{utf16BE, 2, func(b []byte) rune { return rune(binary.BigEndian.Uint16(b)) }},
+		{utf32Form, 4, func(b []byte) rune { return rune(binary.LittleEndian.Uint32(b)) }},
+		{utf32Form, 4, func(b []byte) rune { return rune(binary.BigEndian.Uint32(b)) }},
+	} {
+		if looksWide(head, f.bytes, f.rune) {
+			return encoding{form: f.form}
+		}
+	}
+	return encoding{form: binaryForm}
+}
+
+// looksWide reports whether the units, a few at least, read as text of which half is
+// ASCII: few other files have so many NUL bytes in the right places and no control
+// characters.
+func looksWide(head []byte, size int, runeOf func([]byte) rune) bool {
+	const few = 4
+	if len(head)%size != 0 || len(head) < few*size {
+		return false
+	}
+	ascii, all := 0, 0
+	for ; len(head) >= size; head = head[size:] {
+		r := runeOf(head)
+		switch {
+		case r < 0 || r > unicode.MaxRune || r == 0xFFFE || r == 0xFFFF || unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' && r != '\f':
+			return false
+		case r < utf8.RuneSelf:
+			ascii++
+		}
+		all++
+	}
+	return ascii*2 >= all
+}
+
+// guess makes Windows-1252 of what was taken for UTF-8 if most of what is not ASCII in
+// a part of the file is no UTF-8. Else some bytes of it are damaged.
+func (e encoding) guess(part []byte) encoding {
+	if e != (encoding{form: utf8Form}) || utf8.Valid(part) {
+		return e
+	}
+	good, bad := 0, 0
+	for len(part) > 0 {
+		r, n := utf8.DecodeRune(part)
+		switch {
+		case r == utf8.RuneError && n == 1 && !utf8.FullRune(part): // cut off by the end of the part
+		case r == utf8.RuneError && n == 1:
+			bad++
+		case n > 1:
+			good++
+		}
+		part = part[n:]
+	}
+	if bad > good {
+		e.form = windows1252
+	}
+	return e
+}
+
+// refuse is an error where the file is no text that could be shown or edited.
+func (e encoding) refuse(op string, l location) error {
+	switch e.form {
+	case binaryForm:
+		return tool.Coded("BINARY_FILE", tool.Parse("%s %s: is a binary file (it holds a NUL byte), which is neither shown nor edited", op, l.shown()))
+	case utf32Form:
+		return tool.Coded("UNKNOWN_ENCODING", tool.Parse("%s %s: is text in UTF-32, which is neither shown nor edited; convert it first, with iconv for example", op, l.shown()))
+	}
+	return nil
+}
+
+// decode makes UTF-8 of a file without its mark. It fails where that could not be
+// turned round.
+func (e encoding) decode(raw []byte) ([]byte, bool) {
+	switch e.form {
+	case windows1252:
+		return appendWindows(make([]byte, 0, len(raw)+len(raw)/8), raw), true
+	case utf16LE, utf16BE:
+		var out bytes.Buffer
+		out.Grow(len(raw)/2 + bytes.MinRead)
+		d := wideReader{r: bytes.NewReader(raw), order: e.order()}
+		if _, err := out.ReadFrom(&d); err != nil {
+			return nil, false
+		}
+		return out.Bytes(), !d.lossy
+	}
+	return raw, true
+}
+
+// encode writes text as the file has it, with its mark. It returns the first character
+// that the encoding lacks, and where that is, or -1.
+func (e encoding) encode(text []byte) (raw []byte, lacks rune, at int) {
+	if e == (encoding{form: utf8Form}) {
+		return text, 0, -1
+	}
+	raw = make([]byte, 0, len(e.mark)+len(text)+len(text)/8)
+	raw = append(raw, e.mark...)
+	if e.form == utf8Form {
+		return append(raw, text...), 0, -1
+	}
+	var units []uint16
+	for i, r := range string(text) {
+		if e.form != windows1252 {
+			for _, u := range utf16.AppendRune(units[:0], r) {
+				raw = e.order().AppendUint16(raw, u)
+			}
+			continue
+		}
+		b, ok := windowsByte(r)
+		if !ok {
+			return nil, r, i
+		}
+		raw = append(raw, b)
+	}
+	return raw, 0, -1
+}
+
+func (e encoding) order() byteOrder {
+	if e.form == utf16BE {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+type byteOrder interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+// reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
+func (e encoding) reader(r *bufio.Reader) *bufio.Reader {
+	if !e.isWide() {
+		return r
+	}
+	return bufio.NewReaderSize(&wideReader{r: r, order: e.order()}, readerBytes)
+}
+
+// wideReader reads UTF-16 as UTF-8.
+type wideReader struct {
+	r     io.Reader
+	order byteOrder
+	in    [4096]byte
+	n     int    // of in, that are not decoded
+	out   []byte // decoded, and not read yet
+	spare []byte // what out was made of
+	done  bool   // the end of r was reached
+	lossy bool   // there was something that is no UTF-16
+}
+
+func (d *wideReader) Read(p []byte) (int, error) {
+	for len(d.out) == 0 {
+		if d.done {
+			return 0, io.EOF
+		}
+		n, err := d.r.Read(d.in[d.n:])
+		d.n += n
+		if err == io.EOF {
+			d.done = true
+		} else if err != nil {
+			return 0, err
+		}
+		d.decode()
+	}
+	n := copy(p, d.out)
+	d.out = d.out[n:]
+	return n, nil
+}
+
+// decode takes what was read, but for the beginning of a character.
+func (d *wideReader) decode() {
+	d.out = d.spare[:0]
+	at := 0
+	for at+2 <= d.n {
+		size := 2
+		r := rune(d.order.Uint16(d.in[at:]))
+		if utf16.IsSurrogate(r) {
+			second := unicode.ReplacementChar
+			if at+4 <= d.n {
+				second = rune(d.order.Uint16(d.in[at+2:]))
+			} else if !d.done {
+				break
+			}
+			if r = utf16.DecodeRune(r, second); r != unicode.ReplacementChar {
+				size = 4
+			} else {
+				d.lossy = true
+			}
+		}
+		d.out = utf8.AppendRune(d.out, r)
+		at += size
+	}
+	if d.done && at < d.n { // half of a unit
+		d.out, d.lossy, at = utf8.AppendRune(d.out, unicode.ReplacementChar), true, d.n
+	}
+	d.n = copy(d.in[:], d.in[at:d.n])
+	d.spare = d.out
+}
+
+// windows are the characters of the bytes 0x80 to 0x9F of Windows-1252. Where it has
+// none, the byte is that of Latin-1.
+var windows = [32]rune{
+	0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D, 0x8F,
+	0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
+}
+
+func appendWindows(out, raw []byte) []byte {
+	for _, b := range raw {
+		r := rune(b)
+		if b >= 0x80 && b < 0xA0 {
+			r = windows[b-0x80]
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
+}
+
+func windowsByte(r rune) (byte, bool) {
+	if r < 0x80 || r >= 0xA0 && r <= 0xFF {
+		return byte(r), true
+	}
+	i := slices.Index(windows[:], r)
+	return byte(0x80 + i), i >= 0
+}

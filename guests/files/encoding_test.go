@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// wide writes text in UTF-16, or in UTF-32.
+func wide(order binary.AppendByteOrder, size int, text string) string {
+	var out []byte
+	for _, r := range text {
+		if size == 4 {
+			out = order.AppendUint32(out, uint32(r))
+			continue
+		}
+		for _, u := range utf16.AppendRune(nil, r) {
+			out = order.AppendUint16(out, u)
+		}
+	}
+	return string(out)
+}
+
+var (
+	little, big = binary.LittleEndian, binary.BigEndian
+	prose       = "eins\r\nzwei 😀 ü€\r\ndrei\r\n"
+)
+
+// Every tool that edits finds text as UTF-8, and leaves the encoding, the byte order
+// mark and the line endings as they are.
+func TestEditsKeepTheEncoding(t *testing.T) {
+	lf := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+	latin := strings.NewReplacer("😀 ", "", "ü", "\xfc", "€", "\x80")
+	encodings := map[string]struct {
+		write func(text string) string
+		said  string
+	}{
+		"UTF-8":                      {func(s string) string { return s }, ""},
+		"UTF-8, LF":                  {lf, ""},
+		"UTF-8 with a mark":          {func(s string) string { return "\uFEFF" + s }, "utf-8 with a byte order mark"},
+		"UTF-16 LE with a mark":      {func(s string) string { return "\xff\xfe" + wide(little, 2, s) }, "utf-16le with a byte order mark"},
+		"UTF-16 BE with a mark":      {func(s string) string { return "\xfe\xff" + wide(big, 2, s) }, "utf-16be with a byte order mark"},
+		"UTF-16 LE, by its NULs":     {func(s string) string { return wide(little, 2, s) }, "utf-16le"},
+		"UTF-16 BE, by its NULs, LF": {func(s string) string { return wide(big, 2, lf(s)) }, "utf-16be"},
+		"Windows-1252":               {latin.Replace, "windows-1252"},
+	}
+	tools := map[string]struct {
+		call func(t *testing.T, sha string) string
+		want string
+	}{
+		"file_edit": {func(t *testing.T, sha string) string {
+			return works(t, fileEdit, editArgs{Path: "f", OldString: "drei\n", NewString: "drei ÿ\nvier\n", ExpectedSHA256: sha}).SHA256
+		}, "eins\r\nzwei 😀 ü€\r\ndrei ÿ\r\nvier\r\n"},
+		"replace_lines": {func(t *testing.T, sha string) string {
+			return works(t, replaceLines, replaceArgs{Path: "f", LineStart: 1, LineEnd: 1, NewContent: "ÿ\nvier", ExpectedSHA256: sha}).SHA256
+		}, "ÿ\r\nvier\r\nzwei 😀 ü€\r\ndrei\r\n"},
+		"insert_lines": {func(t *testing.T, sha string) string {
+			return works(t, insertLines, insertArgs{Path: "f", LineStart: 1, NewContent: "ÿ\nvier\n", ExpectedSHA256: sha}).SHA256
+		}, "ÿ\r\nvier\r\neins\r\nzwei 😀 ü€\r\ndrei\r\n"},
+		"apply_patch": {func(t *testing.T, sha string) string {
+			text := "*** Begin Patch\n*** Update File: f\n@@\n-eins\n+ÿ\n@@\n drei\n+vier\n*** End Patch"
+			return works(t, applyPatch, patchArgs{Patch: text, ExpectedSHA256: map[string]string{"f": sha}}).SHA256["f"]
+		}, "ÿ\r\nzwei 😀 ü€\r\ndrei\r\nvier\r\n"},
+	}
+	for name, e := range encodings {
+		for toolName, tt := range tools {
+			t.Run(toolName+" of "+name, func(t *testing.T) {
+				tree(t, map[string]string{"f": e.write(prose)})
+				read := works(t, fileRead, readArgs{Path: "f", Offset: 2, Limit: 1})
+				if read.Encoding != e.said || !strings.HasPrefix(read.Output, "2: zwei ") || !strings.Contains(read.Output, "ü€\n[1 more line") {
+					t.Errorf("it is read as %+v", read)
+				}
+				if said := strings.Contains(read.Output, "edits keep that"); said != (e.said != "" && !strings.HasPrefix(e.said, "utf-8")) {
+					t.Errorf("the last line says %q", read.Output)
+				}
+				sha := tt.call(t, read.SHA256)
+				want := e.write(tt.want)
+				if e.said == "windows-1252" {
+					want = strings.ReplaceAll(want, "ÿ", "\xff")
+				}
+				if got := content(t, "f"); got != want || sha != hashOf([]byte(got)) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatCannotBeEncodedIsRefused(t *testing.T) {
+	const latin, latinWant = "gr\xfc\xdfe\nfertig\n", "gr\xfc\xdfe\nfertig\n"
+	tree(t, map[string]string{
+		"latin": latin, "half": "\xff\xfea\x00b", "lone": "\xff\xfe" + "\x00\xd8a\x00", "bin": "\x7fELF\x02\x01\x00\x00\x00\x00\x00\x00",
+		"numbers": wide(little, 2, "\x01\x02\x03\x04\x05"), "utf32": "\xff\xfe\x00\x00" + wide(little, 4, "abc"), "utf32be": wide(big, 4, "abc def"),
+	})
+	for name, code := range map[string]string{"half": "UNKNOWN_ENCODING", "lone": "UNKNOWN_ENCODING", "bin": "BINARY_FILE", "numbers": "BINARY_FILE", "utf32": "UNKNOWN_ENCODING", "utf32be": "UNKNOWN_ENCODING"} {
+		_, err := insertLines(t.Context(), insertArgs{Path: name, LineStart: 1, NewContent: "x"})
+		if tool.CodeOf(err) != code {
+			t.Errorf("an edit of %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"half", "lone"} {
+		if out := works(t, fileRead, readArgs{Path: name, Offset: 1, Limit: 9}); !strings.HasPrefix(out.Output, "1: ") || !strings.Contains(out.Output, "\uFFFD") {
+			t.Errorf("%s is read as %q", name, out.Output)
+		}
+	}
+	fails(t, fileEdit, editArgs{Path: "latin", OldString: "fertig", NewString: "fertig\n→ weiter"}, tool.CodeInvalidInput,
+		"latin is windows-1252, which has no '→' (U+2192) as line 3 would need", "convert the file to UTF-8")
+	if got := content(t, "latin"); got != latinWant {
+		t.Errorf("a refused edit changed the file to %q", got)
+	}
+}
+
+func TestLongTextInUTF16(t *testing.T) {
+	text := "x" + strings.Repeat("😀ü", 5000) + "\n" // a pair lies across the end of every block
+	tree(t, map[string]string{"f": "\xfe\xff" + wide(big, 2, text+"end\n")})
+	if out := works(t, fileRead, readArgs{Path: "f", Offset: 1, Limit: 9, Raw: true}); out.Output != text+"end\n" {
+		t.Errorf("read %d bytes of %d", len(out.Output), len(text))
+	}
+	if out := works(t, fileRead, readArgs{Path: "f", Offset: -1, Limit: 9}); !strings.HasPrefix(out.Output, "2: end\n") {
+		t.Errorf("the last line is %q", out.Output)
+	}
+}
+
+func FuzzEncoding(f *testing.F) {
+	for _, seed := range []string{"", "abc\n", "\uFEFFa", "\xff\xfea\x00", "\xfe\xff\x00a", "\xff\xfe\x00\x00", wide(little, 2, prose), wide(big, 2, prose), "gr\xfc\xdfe", "ü\xff", "a\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		e := encodingOf([]byte(raw))
+		if e.form == binaryForm || e.form == utf32Form {
+			return
+		}
+		e = e.guess([]byte(raw))
+		text, ok := e.decode([]byte(raw[len(e.mark):]))
+		if !ok {
+			return
+		}
+		if back, lacks, at := e.encode(text); string(back) != raw {
+			t.Fatalf("%v: %q became %q (%U at %d)", e, raw, back, lacks, at)
+		}
+	})
+}

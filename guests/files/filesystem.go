@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// maxWholeRead is the largest file that filesystem reads.
+const maxWholeRead = 1 << 20
+
+type filesystemArgs struct {
+	Operation string `json:"operation" desc:"What to do." enum:"read,list,exists,metadata"`
+	Path      string `json:"path" desc:"The file or directory."`
+}
+
+type filesystemResult struct {
+	Output   string `json:"output"`
+	SHA256   string `json:"sha256,omitempty"`   // of what was read
+	Count    int    `json:"count,omitempty"`    // entries that were listed
+	Exists   *bool  `json:"exists,omitempty"`   // of exists
+	Type     string `json:"type,omitempty"`     // of metadata: file, directory, link or other
+	Size     *int64 `json:"size,omitempty"`     // of metadata of a file, in bytes
+	Modified string `json:"modified,omitempty"` // of metadata, as in RFC 3339
+	Target   string `json:"target,omitempty"`   // of metadata of a link
+}
+
+func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error) {
+	if in.Path == "" {
+		return filesystemResult{}, tool.InvalidInput("path is empty")
+	}
+	l, err := locate(in.Path)
+	if err != nil {
+		return filesystemResult{}, err
+	}
+	switch in.Operation {
+	case "read":
+		return readWhole(l)
+	case "list":
+		list, err := ls(ctx, lsArgs{Path: in.Path, ShowHidden: true, MaxEntries: maxLsEntries})
+		return filesystemResult{Output: list.Output, Count: list.Count}, err
+	}
+	info, err := os.Lstat(l.abs) // a link exists, wherever it leads
+	if in.Operation == "exists" {
+		exists := err == nil
+		if !exists && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return filesystemResult{}, l.fault("look at", err)
+		}
+		return filesystemResult{Output: fmt.Sprint(exists), Exists: &exists}, nil
+	}
+	if err != nil {
+		return filesystemResult{}, l.fault("look at", err)
+	}
+	out := filesystemResult{Type: "other", Modified: info.ModTime().UTC().Format("2006-01-02T15:04:05Z")}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		size := info.Size()
+		out.Type, out.Size = "file", &size
+	case mode.IsDir():
+		out.Type = "directory"
+	case mode.Type() == fs.ModeSymlink:
+		out.Type = "link"
+		out.Target, _ = os.Readlink(l.abs)
+	}
+	out.Output = fmt.Sprintf("%s: %s, modified %s", l.shown(), out.Type, out.Modified)
+	if out.Size != nil {
+		out.Output = fmt.Sprintf("%s: file of %d bytes, modified %s", l.shown(), *out.Size, out.Modified)
+	} else if out.Target != "" {
+		out.Output += ", leads to " + printable(out.Target)
+	}
+	return out, nil
+}
+
+// readWhole returns a text file as it is.
+func readWhole(l location) (filesystemResult, error) {
+	info, err := os.Stat(l.abs)
+	if err != nil {
+		return filesystemResult{}, l.fault("read", err)
+	}
+	if !info.Mode().IsRegular() {
+		return filesystemResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("read %s: is not a regular file; the operation list shows a directory", l.shown()))
+	}
+	f, err := os.Open(l.abs)
+	if err != nil {
+		return filesystemResult{}, l.fault("read", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxWholeRead+1))
+	if err != nil {
+		return filesystemResult{}, l.fault("read", err)
+	}
+	switch {
+	case len(content) > maxWholeRead:
+		return filesystemResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("read %s: has %s, more than the limit of %s; file_read reads it in pages", l.shown(), humanSize(max(info.Size(), maxWholeRead+1)), humanSize(maxWholeRead)))
+	case isBinary(content) && encodingOf(content).form == binaryForm:
+		return filesystemResult{}, encodingOf(content).refuse("read", l)
+	case !utf8.Valid(content) || isBinary(content):
+		return filesystemResult{}, tool.Coded("UNKNOWN_ENCODING", tool.Parse("read %s: is no UTF-8; file_read shows other encodings, too", l.shown()))
+	}
+	return filesystemResult{Output: string(content), SHA256: hashOf(content)}, nil
+}

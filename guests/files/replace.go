@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+type replaceArgs struct {
+	Path           string `json:"path" desc:"The file."`
+	LineStart      int    `json:"line_start" desc:"The first line to replace, counted from 1." min:"1"`
+	LineEnd        int    `json:"line_end" desc:"The last line to replace; line_start for one line." min:"1"`
+	NewContent     string `json:"new_content" desc:"The lines to put in their place, without line numbers; empty removes them."`
+	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line numbers are of. Filled in for you."`
+}
+
+type insertArgs struct {
+	Path           string `json:"path" desc:"The file."`
+	LineStart      int    `json:"line_start" desc:"The line to insert before, counted from 1; one more than the file has appends." min:"1"`
+	LineEnd        int    `json:"line_end,omitempty" desc:"Leave it out, or repeat line_start." min:"1"`
+	NewContent     string `json:"new_content" desc:"The lines to insert, without line numbers."`
+	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line number is of. Filled in for you."`
+}
+
+type linesResult struct {
+	Output string `json:"output"`
+	Lines  int    `json:"lines"` // that the file has now
+	Diff   string `json:"diff"`
+	SHA256 string `json:"sha256"` // of the new content
+}
+
+func replaceLines(_ context.Context, in replaceArgs) (linesResult, error) {
+	if in.LineEnd < in.LineStart {
+		return linesResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("line_end %d is before line_start %d; both are lines to replace", in.LineEnd, in.LineStart))
+	}
+	return editLines(in.Path, in.ExpectedSHA256, func(t *text, lines int) (change, string, error) {
+		if in.LineEnd > lines {
+			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d; insert_lines with line_start=%d appends",
+				t.l.shown(), count(lines, "line", "lines"), max(in.LineStart, min(in.LineEnd, lines+1)), lines+1))
+		}
+		start := linesOn(t.content, 0, in.LineStart-1)
+		end := linesOn(t.content, start, in.LineEnd-in.LineStart+1)
+		did := fmt.Sprintf("Replaced line %d", in.LineStart)
+		if in.LineEnd > in.LineStart {
+			did = fmt.Sprintf("Replaced lines %d to %d", in.LineStart, in.LineEnd)
+		}
+		if in.NewContent == "" {
+			did = "Removed" + strings.TrimPrefix(did, "Replaced")
+		} else {
+			did += " with " + count(lineCount([]byte(in.NewContent)), "line", "lines")
+		}
+		return t.putLines(start, end, in.NewContent), did, t.checkNumbers(in.NewContent, in.LineStart)
+	})
+}
+
+func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
+	switch {
+	case in.LineEnd != 0 && in.LineEnd != in.LineStart:
+		return linesResult{}, tool.InvalidInput("line_end %d is not line_start %d: lines are inserted before one line; replace_lines replaces several", in.LineEnd, in.LineStart)
+	case in.NewContent == "":
+		return linesResult{}, tool.InvalidInput("new_content is empty; an empty line is a line feed")
+	}
+	return editLines(in.Path, in.ExpectedSHA256, func(t *text, lines int) (change, string, error) {
+		if in.LineStart > lines+1 {
+			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d to insert before; line_start=%d appends",
+				t.l.shown(), count(lines, "line", "lines"), in.LineStart, lines+1))
+		}
+		at := linesOn(t.content, 0, in.LineStart-1)
+		did := fmt.Sprintf("Inserted %s before line %d", count(lineCount([]byte(in.NewContent)), "line", "lines"), in.LineStart)
+		if in.LineStart == lines+1 {
+			did = fmt.Sprintf("Appended %s", count(lineCount([]byte(in.NewContent)), "line", "lines"))
+		}
+		return t.putLines(at, at, in.NewContent), did, t.checkNumbers(in.NewContent, in.LineStart)
+	})
+}
+
+// editLines makes one change of whole lines. choose is told how many there are, and
+// says what is done.
+func editLines(path, wantHash string, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
+	if path == "" {
+		return linesResult{}, tool.InvalidInput("path is empty")
+	}
+	l, err := locate(path)
+	if err != nil {
+		return linesResult{}, err
+	}
+	t, err := readForEdit(l, wantHash)
+	if err != nil {
+		return linesResult{}, err
+	}
+	c, did, err := choose(t, lineCount(t.content))
+	if err != nil {
+		return linesResult{}, err
+	}
+	e, err := t.edit([]change{c})
+	if err != nil {
+		return linesResult{}, err
+	}
+	out := linesResult{Lines: lineCount(e.content), Diff: e.diff, SHA256: e.sha256}
+	out.Output = fmt.Sprintf("%s in %s, which has %s now:\n%s", did, l.shown(), count(out.Lines, "line", "lines"), preview(t.content, e.content, []change{c}))
+	if err := overwrite(l, e.file); err != nil {
+		return linesResult{}, l.fault("edit", err)
+	}
+	return out, nil
+}
+
+// putLines replaces content[start:end], which are whole lines, by others. They get the
+// line ending of the file, unless they have CR in them, which means what it says.
+// Whether the file ends with one stays as it is.
+func (t *text) putLines(start, end int, lines string) change {
+	eol := ending(t.content)
+	if eol == "\r\n" && !strings.Contains(lines, "\r") {
+		lines = toCRLF(lines)
+	}
+	open := end == len(t.content) && end > 0 && t.content[end-1] != '\n'
+	if lines != "" && !strings.HasSuffix(lines, "\n") && !open {
+		lines += eol
+	}
+	if open && start == end {
+		lines = eol + lines
+	}
+	return change{start, end, lines}
+}
+
+// checkNumbers refuses lines that each begin with their number, as file_read prints
+// them, unless the file has such lines of its own. Of a single line it has to be the
+// number of the line that it is for.
+func (t *text) checkNumbers(lines string, number int) error {
+	first, next := 0, 0
+	for line := range strings.Lines(lines) {
+		n, err := strconv.Atoi(strings.TrimSuffix(lineNumbers.FindString(line), ": "))
+		switch {
+		case err != nil || next > 0 && n != next:
+			return nil
+		case next == 0:
+			first = n
+		}
+		next = n + 1
+	}
+	if next == first+1 && first != number || next == 0 {
+		return nil
+	}
+	for line := range bytes.Lines(t.content) {
+		if lineNumbers.Match(line) {
+			return nil
+		}
+	}
+	return tool.Coded("NUMBERED_LINES", tool.InvalidInput("new_content begins with the line numbers of file_read, which are not part of the file; leave them out"))
+}
