@@ -3,7 +3,7 @@ jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/previe
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
-GUESTS  := files shell
+GUESTS  := files git shell tasks web
 TCK     := guests/dist/tck
 SAMPLE  := bin/sample
 
@@ -268,8 +268,9 @@ fmt: ## format the code
 	gofmt -w cmd host guests sdk
 
 .PHONY: generate
-generate: ## write the generated files again, agent.toml and policy.toml
+generate: guests ## write the generated files again: agent.toml, policy.toml, the pages of the tools
 	$(GO) test ./host/config ./host/config/policyfile -update
+	UPDATE_PAGES=1 $(GO) test -run TestToolPages ./cmd/stockade
 
 # That the generated files are up to date is a test.
 .PHONY: check

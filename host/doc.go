@@ -116,7 +116,8 @@
 // internal/tui, the terminal that is drawn on, internal/editor, in which a person
 // types, internal/transcript, which shows what was done, internal/prompt, the
 // questions and their queue, internal/markdown, which shows answers, internal/table,
-// which fits tables to the screen, internal/pager, which shows what is longer than
+// which fits tables to the screen, internal/toolpage, which shows what a manifest says
+// of a tool, internal/pager, which shows what is longer than
 // that, internal/words, which says numbers and names, and internal/terminal, which makes text
 // of others harmless. guests are the built-in tools. sdk is what a tool's author
 // imports; the host imports three packages of it, sdk/go/lines, which finds lines that

@@ -216,6 +216,9 @@ func (a *app) showResult(req request, r tool.Result) error {
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
 	}
+	if text := strings.TrimRight(transcript.StderrText(r.Output), "\n"); text != "" {
+		fmt.Fprintln(a.s.err, terminal.Visible(text))
+	}
 	if aside != "" {
 		a.s.note("%s", aside)
 	}

@@ -52,7 +52,7 @@ type chatCommand struct {
 // chatCommands are the commands of the chat but /help, in the order of /help.
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
-	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
+	{"/tool", "NAME", "show a tool, with its arguments and errors", (*turns).tool},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
 	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
 	{"/redo", "", "make again what was undone last", (*turns).redo},

@@ -14,7 +14,7 @@ import (
 // The topics are pages of the repository and texts of `stockade help` at once:
 // Markdown that reads well as it is.
 //
-//go:embed help/*.md
+//go:embed help/*.md help/tools/*.md
 var helpPages embed.FS
 
 // topic is a page about one thing. Its first line is "# NAME: SHORT".
@@ -29,13 +29,22 @@ func (t topic) text() string {
 }
 
 // topics lists the pages by name.
-func topics() (out []topic) {
-	files, err := helpPages.ReadDir("help")
+func topics() []topic { return pagesIn("help") }
+
+// toolPages lists the pages of the built-in tools, which are written from their
+// manifests.
+func toolPages() []topic { return pagesIn("help/tools") }
+
+func pagesIn(dir string) (out []topic) {
+	files, err := helpPages.ReadDir(dir)
 	if err != nil {
 		panic(err) // it is part of the program
 	}
 	for _, f := range files {
-		page, err := helpPages.ReadFile("help/" + f.Name())
+		if f.IsDir() {
+			continue
+		}
+		page, err := helpPages.ReadFile(dir + "/" + f.Name())
 		if err != nil {
 			panic(err)
 		}
@@ -68,8 +77,28 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		cmd.InitDefaultHelpFlag()
 		return cmd.Help()
 	}
+	named := map[string]bool{}
+	for _, t := range pages {
+		named[t.name] = true
+	}
+	isTool := map[string]bool{}
+	for _, t := range toolPages() {
+		isTool[t.name] = true
+		if !named[t.name] {
+			help.AddCommand(&cobra.Command{
+				Use: t.name, Short: t.short, Hidden: true, DisableFlagsInUseLine: true, Args: cobra.NoArgs,
+				RunE: func(*cobra.Command, []string) error {
+					_, err := fmt.Fprint(a.s.out, t.text())
+					return err
+				},
+			})
+		}
+	}
 	for _, t := range pages {
 		more := ""
+		if isTool[t.name] {
+			more = fmt.Sprintf("\n`stockade tool info %s` shows the tool of that name.\n", t.name)
+		}
 		if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
 			more = fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
 		}

@@ -120,6 +120,7 @@ func (a *app) tools(ctx context.Context) (here, error) {
 	if h.Catalog, err = registry.Offered(h.added); err != nil {
 		return h, err
 	}
+	h.Catalog = h.Catalog.Configured(a.ModuleConfig())
 	return h, nil
 }
 

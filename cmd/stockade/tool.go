@@ -63,7 +63,7 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 }
 
 func newToolInfoCmd(a *app) *cobra.Command {
-	ask := false
+	ask, schema := false, false
 	cmd := &cobra.Command{
 		Use: "info TOOL|MODULE|FILE", Short: "Show a tool, a module that was added, or what a file is",
 		Long: `Show a tool or a module that was added by its name, or say what a file is. What
@@ -74,6 +74,8 @@ tools it describes, and whether it runs here, and if not, what would make it.
 Nothing of the file is compiled or run. --ask asks a module for its tools, with
 nothing granted, and FILE.wasm:TOOL shows one of them.
 
+--schema prints the JSON Schema of the arguments of one tool and nothing else.
+
 ` + exitHelp,
 		Example: `  stockade tool info grep
   stockade tool info weather
@@ -81,15 +83,24 @@ nothing granted, and FILE.wasm:TOOL shows one of them.
   stockade tool info --json ~/Downloads/plugin.wasm | jq .runs
   stockade tool info ./module.wasm:TOOL`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runToolInfo(cmd.Context(), a, args[0], ask) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runToolInfo(cmd.Context(), a, args[0], ask, schema)
+		},
 	}
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&ask, "ask", false, "ask the module of a file for its tools")
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of a tool's arguments")
 	return cmd
 }
 
-func runToolInfo(ctx context.Context, a *app, name string, ask bool) error {
+func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) error {
 	file, inner, isFile := registry.SplitPath(name)
+	switch {
+	case schema && a.flags.json:
+		return usageError("--json has the schema in its field `parameters`", "--schema and --json cannot both be given")
+	case schema && isFile && inner == "":
+		return usageError("for example: stockade tool info --schema ./module.wasm:TOOL", "--schema is for one tool, and %q is a file", words.Clip(name, maxShownName))
+	}
 	if isFile && inner == "" && !ask {
 		return a.infoFile(ctx, file)
 	}
@@ -101,8 +112,11 @@ func runToolInfo(ctx context.Context, a *app, name string, ask bool) error {
 		if err != nil {
 			return err
 		}
-		if a.flags.json {
+		switch {
+		case a.flags.json:
 			return t.infoJSON(a.s, name)
+		case schema:
+			return t.schema(a.s, name)
 		}
 		return t.info(ctx, a, name)
 	}
@@ -114,8 +128,11 @@ func runToolInfo(ctx context.Context, a *app, name string, ask bool) error {
 	if _, ok := catalog.Find(inner); inner != "" && !ok {
 		return noTool(catalog, inner)
 	}
-	if a.flags.json {
+	switch {
+	case a.flags.json:
 		return t.listJSON(a.s, func(tool, _ string) bool { return inner == "" || tool == inner })
+	case schema:
+		return t.schema(a.s, inner)
 	}
 	for _, name := range catalog.Names() {
 		if inner == "" || inner == name {
@@ -251,10 +268,6 @@ func (t toolset) list(s *stdio) error {
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
-	if len(sorted) == 0 {
-		s.note("no tools are offered; `stockade config` shows what tools.fs and tools.exec are")
-		return listAdded(s, t.added)
-	}
 	for _, e := range sorted {
 		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {
@@ -325,6 +338,7 @@ type toolJSON struct {
 	Origin       tool.Origin       `json:"origin"`
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
+	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: it is not documented
 	*addedJSON                     // nil: it is built in
 }
 
@@ -361,10 +375,24 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 		}
 		out = append(out, toolJSON{
 			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(), Capabilities: e.Capabilities,
-			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, addedJSON: added[e],
+			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, Doc: e.Doc, addedJSON: added[e],
 		})
 	}
 	return printJSON(s, out)
+}
+
+// schema prints the schema of a tool's arguments.
+func (t toolset) schema(s *stdio, name string) error {
+	e, ok := t.Find(name)
+	for _, m := range t.added {
+		if i := slices.IndexFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name }); i >= 0 {
+			e, ok = m.Tools[i].Entry, true
+		}
+	}
+	if !ok {
+		return noTool(t.Catalog, name)
+	}
+	return printJSON(s, e.Parameters)
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {
@@ -406,12 +434,8 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 			return err
 		}
 	}
-	var pretty json.RawMessage = e.Parameters
-	if indented, err := json.MarshalIndent(e.Parameters, "", "  "); err == nil {
-		pretty = indented
-	}
-	_, err = fmt.Fprintf(a.s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", terminal.Visible(e.Description), terminal.Visible(string(pretty)))
-	return err
+	a.describeTool(e, "What its module says of it:")
+	return nil
 }
 
 // maxShownName is how much of a name stands in a message.

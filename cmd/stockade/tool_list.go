@@ -192,17 +192,13 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 	if missing := e.Missing(); len(missing) > 0 {
 		a.infoLine("not given", strings.Join(missing, ", "))
 	}
-	out := prompt.View{Width: a.s.width()}
 	says := "What its module says of it:"
 	if r.Base != "" {
 		says = "What its description says of it:"
 	}
-	texts := []struct{ title, text string }{{says, e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}}
+	a.describeTool(e, says)
 	if e.Run != nil {
-		texts = append(texts, struct{ title, text string }{"How it is run:", runLines(*e.Run)})
-	}
-	for _, text := range texts {
-		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, out.Text(text.text, true))
+		fmt.Fprintf(a.s.out, "\nHow it is run:\n%s", prompt.View{Width: a.s.width()}.Text(runLines(*e.Run), true))
 	}
 	a.saysFault(r)
 	if missing := e.Missing(); len(missing) > 0 {

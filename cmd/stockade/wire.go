@@ -114,7 +114,9 @@ func (a *app) door() *door.Door {
 		a.opened = door.New(door.Options{
 			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Sessions: a.Dirs.Sessions(),
 			Jail:   jail.Options{Home: a.s.env("HOME"), Layers: a.Dirs.Layers(), Caches: a.Config.Bash.Caches},
+			System: a.Config.Tools.SystemInfo,
 			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),
+			Config: a.ModuleConfig(),
 		})
 	}
 	return a.opened

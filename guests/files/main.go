@@ -34,10 +34,10 @@ func init() {
 		tool.Limits("1000 lines that match, 256 KiB of output, 2000 characters of a line", "text in UTF-8; file_read shows other encodings, too"),
 		tool.Example(`{"pattern":"func \\w+Handler\\(","file_filter":"*.go","context":2}`, "finds functions, with two lines around each"))
 	tool.Register("file_read", "Read a text file as numbered lines, at most 2000 lines or 50 KB at a time; the last line "+
-		"tells the offset to go on with. Also returns the file's SHA-256, and lists a directory.",
+		"tells the offset to go on with. Also returns the file's SHA-256, lists a directory, and shows you an image.",
 		fileRead, tool.ReadsFiles(), tool.ReportsContent("path"),
 		tool.Errors("OUT_OF_RANGE: offset is beyond the last line; the text says how many there are",
-			"LINE_TOO_LONG: with raw a line has more than 50 KB; without it its beginning is shown", binaryFile, unknownEncoding, notAFile, notFound),
+			"LINE_TOO_LONG: with raw a line has more than 50 KB; without it its beginning is shown", binaryFile, unknownEncoding, notAFile, notFound), tool.Errors(imageErrors...), tool.Limits(imageLimits...),
 		tool.Limits("2000 lines, 50 KB and 2000 characters of a line at a time; with raw lines are whole",
 			"files of any size, in bounded memory; beyond 64 MiB the number of lines is not counted, beyond 8 MiB there is no sha256",
 			"UTF-8, UTF-16 and Windows-1252 (Latin-1), which are shown as UTF-8"),

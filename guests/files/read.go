@@ -40,6 +40,8 @@ type readResult struct {
 	NextOffset int    `json:"next_offset,omitempty"` // where to go on; absent when the file is read to its end
 	Encoding   string `json:"encoding,omitempty"`    // of the file; absent for UTF-8 without a byte order mark
 	Count      int    `json:"count,omitempty"`       // entries, of a directory
+
+	images []tool.Image
 }
 
 func fileRead(ctx context.Context, in readArgs) (readResult, error) {
@@ -69,6 +71,9 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 		return readResult{}, l.fault("read", err)
 	}
 	defer f.Close()
+	if out, ok, err := readImage(f, info.Size(), l); ok || err != nil {
+		return out, err
+	}
 	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size()}
 	if p.offset < 0 {
 		if p.offset, err = fromEnd(ctx, f, l, -in.Offset); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -45,13 +46,13 @@ func (w *walker) walk(ctx context.Context, start location) error {
 	if err := checkSearchable(start); err != nil {
 		return err
 	}
-	var ignore *ignoreFile
+	var ignore *gitignore.File
 	if !w.gitignored {
 		cwd, err := os.Getwd()
 		if err != nil {
 			return tool.IO("working directory: %w", err)
 		}
-		ignore = loadIgnoreAbove(start.abs, cwd)
+		ignore = gitignore.LoadAbove(start.abs, cwd)
 	}
 	entries, err := readDir(start.abs)
 	if err != nil {
@@ -63,9 +64,9 @@ func (w *walker) walk(ctx context.Context, start location) error {
 // maxAhead is how many directories are listed before they are gone into.
 const maxAhead = 64
 
-func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *ignoreFile) error {
+func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *gitignore.File) error {
 	var ahead []search.Listing // of the directories that come next
-	ignored := ignore.in(dir.abs)
+	ignored := ignore.In(dir.abs)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 		}
 		inner := ignore
 		if !w.gitignored && slices.ContainsFunc(below, isIgnoreFile) {
-			inner = readIgnore(l.abs, ignore)
+			inner = gitignore.Read(l.abs, ignore)
 		}
 		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err
@@ -110,10 +111,10 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 }
 
 // wants reports whether to visit an entry, or to go into it.
-func (w *walker) wants(prefix string, entry search.Entry, ignored ignoreDir) bool {
+func (w *walker) wants(prefix string, entry search.Entry, ignored gitignore.Dir) bool {
 	dir := entry.Type.IsDir()
 	switch {
-	case entry.Name[0] == '.' && (!w.hidden || slices.Contains(versionControl, entry.Name)), ignored.ignores(entry.Name, dir):
+	case entry.Name[0] == '.' && (!w.hidden || slices.Contains(versionControl, entry.Name)), ignored.Ignores(entry.Name, dir):
 		return false
 	}
 	return !dir || w.enter == nil || w.enter(prefix+entry.Name)
@@ -121,7 +122,7 @@ func (w *walker) wants(prefix string, entry search.Entry, ignored ignoreDir) boo
 
 // list lists the first directories among entries that the walk goes into, one
 // at least. The first entry is one. What is not listed is nil.
-func (w *walker) list(dir location, prefix string, entries search.Listing, ignored ignoreDir) []search.Listing {
+func (w *walker) list(dir location, prefix string, entries search.Listing, ignored gitignore.Dir) []search.Listing {
 	var names []string
 	for _, entry := range entries {
 		if len(names) == maxAhead {

@@ -16,9 +16,18 @@ func init() {
 		"It is confined: it sees the workspace and the programs of the system, and no other files. "+
 		"What it writes in the workspace is kept when the person agrees; its home and its temporary directory are its own and vanish. "+
 		"It has no network unless network is true. There is no stdin, so it cannot ask questions, "+
-		"and what it leaves in the background is ended. Standard output and standard error are returned together in order. "+
+		"and what it leaves in the background is ended. Standard output and standard error are returned together in order, unless separate_stderr is true. "+
 		"Prefer the file tools for listing, searching, reading and writing files.",
-		bash, tool.RunsCommand("command", "timeout_seconds"), tool.CommandNetwork("network"))
+		bash, tool.RunsCommand("command", "timeout_seconds"), tool.CommandNetwork("network"),
+		tool.Errors("INVALID_ARGUMENTS: command is empty",
+			"NOT_FOUND: there is no bash on this machine",
+			"TOOL_FAILED: the process could not be started or watched; the text says why"),
+		tool.Limits("300 seconds; the setting bash.timeout is what a call has that asks for nothing",
+			"256 KiB of each output are kept, its beginning and its end (bash.max_output)",
+			"a command that ends with another exit code than 0 is a result, and no error of the tool: look at exit_code",
+			"a command that is out of time is ended with all its children, and nothing of what it has changed is kept"),
+		tool.Example(`{"command":"go test ./..."}`, "runs the tests of a project"),
+		tool.Example(`{"command":"make","timeout_seconds":300,"separate_stderr":true}`, "builds, and tells the warnings from the rest"))
 }
 
 func main() {}
@@ -27,12 +36,14 @@ type bashArgs struct {
 	Command     string `json:"command" desc:"The command, as for bash -c."`
 	Timeout     int    `json:"timeout_seconds,omitempty" desc:"Seconds after which the command is killed; the default is the user's setting, 30 unless changed." min:"1" max:"300"`
 	Network     bool   `json:"network,omitempty" desc:"The command needs the network; a person is asked, and it reaches the hosts that are allowed."`
+	Separate    bool   `json:"separate_stderr,omitempty" desc:"Return standard error apart, as stderr; what was written first cannot be told then."`
 	Description string `json:"description,omitempty" desc:"What the command does, in a few words, for the person who is asked."`
 }
 
 type bashResult struct {
 	Output    string `json:"output"`
-	ExitCode  int    `json:"exit_code"` // 128 and the signal's number when a signal ended bash
+	Stderr    string `json:"stderr,omitempty"` // with separate_stderr; else it is a part of Output
+	ExitCode  int    `json:"exit_code"`        // 128 and the signal's number when a signal ended bash
 	Signal    int    `json:"signal,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
 }
@@ -55,7 +66,7 @@ func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Comm
 	out, err := start(ctx, exec.Command{
 		Argv:        []string{"bash", "-c", in.Command},
 		Timeout:     time.Duration(in.Timeout) * time.Second,
-		MergeStderr: true,
+		MergeStderr: !in.Separate,
 	})
 	if err != nil {
 		return bashResult{}, err
@@ -63,7 +74,7 @@ func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Comm
 	if out.TimedOut {
 		return bashResult{}, tool.Failed("the command timed out")
 	}
-	result := bashResult{Output: string(out.Stdout), ExitCode: out.ExitCode, Signal: out.Signal, Truncated: out.Truncated}
+	result := bashResult{Output: string(out.Stdout), Stderr: string(out.Stderr), ExitCode: out.ExitCode, Signal: out.Signal, Truncated: out.Truncated}
 	if out.Signal != 0 {
 		result.ExitCode = 128 + out.Signal
 	}

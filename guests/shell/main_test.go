@@ -32,6 +32,18 @@ func TestBashAsksForExactlyTheCommand(t *testing.T) {
 	}
 }
 
+func TestBashTellsTheOutputsApartIfAsked(t *testing.T) {
+	got, err := run(t.Context(), bashArgs{Command: "x", Separate: true}, func(_ context.Context, cmd exec.Command) (exec.Outcome, error) {
+		if cmd.MergeStderr {
+			t.Error("the host was asked for one stream")
+		}
+		return exec.Outcome{Stdout: []byte("out"), Stderr: []byte("err"), ExitCode: 1}, nil
+	})
+	if want := (bashResult{Output: "out", Stderr: "err", ExitCode: 1}); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
 func TestBashResults(t *testing.T) {
 	tests := map[string]struct {
 		outcome exec.Outcome

@@ -35,6 +35,7 @@ type Config struct {
 	Bash    Bash
 	UI      UI
 	Network Network
+	Web     Web
 	Mounts  []Mount // directories beside the working directory; default none
 
 	sources map[string]string // what set a key
@@ -59,6 +60,10 @@ type Tools struct {
 	FS   bool // files and directories
 	Exec bool // processes
 	Web  bool // the network
+	// Store: those that keep things in a session.
+	Store bool
+	// SystemInfo names what the tool system_info tells.
+	SystemInfo []string
 }
 
 // Bash limits the bash tool.
@@ -76,6 +81,15 @@ type Bash struct {
 // UI says how the terminal is used.
 type UI struct {
 	Plain bool // the chat is lines from the top to the bottom; default false
+}
+
+// Web says who is asked in a search.
+type Web struct {
+	Search        string // duckduckgo, brave or google; default duckduckgo
+	DuckDuckGoURL string // where each is asked; default its own
+	BraveURL      string
+	GoogleURL     string
+	GoogleCX      string // the ID of a search engine of the person's at Google; default none
 }
 
 // Network says whom tools may talk to, and how the network is reached.

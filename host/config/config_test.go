@@ -52,6 +52,8 @@ var samples = []sample{
 	{"tools.fs", "false", "false", func(c *Config) { c.Tools.FS = false }},
 	{"tools.exec", "false", "0", func(c *Config) { c.Tools.Exec = false }},
 	{"tools.web", "false", "0", func(c *Config) { c.Tools.Web = false }},
+	{"tools.store", "false", "0", func(c *Config) { c.Tools.Store = false }},
+	{"tools.system_info", `["os", "cpus"]`, "os,cpus", func(c *Config) { c.Tools.SystemInfo = []string{"os", "cpus"} }},
 	{"bash.timeout", `"2s"`, "2s", func(c *Config) { c.Bash.Timeout = 2 * time.Second }},
 	{"bash.max_output", "2048", "2048", func(c *Config) { c.Bash.MaxOutput = 2048 }},
 	{"bash.caches", `["go", "pip"]`, "go,pip", func(c *Config) { c.Bash.Caches = []string{"go", "pip"} }},
@@ -67,6 +69,11 @@ var samples = []sample{
 	{"network.timeout", `"5s"`, "5s", func(c *Config) { c.Network.Timeout = 5 * time.Second }},
 	{"network.max_requests", "7", "7", func(c *Config) { c.Network.MaxRequests = 7 }},
 	{"network.max_response", "2048", "2048", func(c *Config) { c.Network.MaxResponse = 2048 }},
+	{"web.search", `"brave"`, "brave", func(c *Config) { c.Web.Search = "brave" }},
+	{"web.duckduckgo_url", `"https://a.example/q"`, "https://a.example/q", func(c *Config) { c.Web.DuckDuckGoURL = "https://a.example/q" }},
+	{"web.brave_url", `"http://127.0.0.1:8080"`, "http://127.0.0.1:8080", func(c *Config) { c.Web.BraveURL = "http://127.0.0.1:8080" }},
+	{"web.google_url", `"https://b.example/q"`, "https://b.example/q", func(c *Config) { c.Web.GoogleURL = "https://b.example/q" }},
+	{"web.google_cx", `"0123:abc"`, "0123:abc", func(c *Config) { c.Web.GoogleCX = "0123:abc" }},
 }
 
 var ignoreSources = cmpopts.IgnoreUnexported(Config{})
@@ -205,11 +212,11 @@ func countFields(typ reflect.Type) int {
 func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[class][]string{
 		authority:  {"system_prompt", "model.provider", "model.base_url"},
-		reach:      {"mounts", "network.allow"},
+		reach:      {"mounts", "network.allow", "web.search", "web.duckduckgo_url", "web.brave_url", "web.google_url", "web.google_cx"},
 		private:    {"model.api_key_env"},
 		preference: {"model.name", "model.context_tokens", "model.input_price", "model.output_price", "ui.plain"},
-		switchOff:  {"agents_md", "tools.fs", "tools.exec", "tools.web"},
-		userOnly:   {"bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
+		switchOff:  {"agents_md", "tools.fs", "tools.exec", "tools.web", "tools.store"},
+		userOnly:   {"tools.system_info", "bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		switchOn:   {"require_confirmation"},
 		limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel", "tool_store", "session_store",
@@ -232,9 +239,13 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, ToolStore: 262144, SessionStore: 1048576, HistoryCharBudget: 400000,
 		AgentsMD: true,
-		Tools:    Tools{FS: true, Exec: true, Web: true},
+		Tools:    Tools{FS: true, Exec: true, Web: true, Store: true, SystemInfo: []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}},
 		Bash:     Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}, Changes: "staged", Ask: "changes"},
 		Network:  Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
+		Web: Web{
+			Search: "duckduckgo", DuckDuckGoURL: "https://html.duckduckgo.com/html/", BraveURL: "https://api.search.brave.com/res/v1/web/search",
+			GoogleURL: "https://customsearch.googleapis.com/customsearch/v1",
+		},
 	}
 	got, warnings := mustMerge(t, nil, nil, nil)
 	if diff := cmp.Diff(want, got, ignoreSources); diff != "" || len(warnings) > 0 {

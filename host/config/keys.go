@@ -151,6 +151,13 @@ var table = []key{
 		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
+	field("tools.store", keys.Boolean(), true, switchOff,
+		"Tools that keep things in a session, such as its list of tasks. When false, no tool that asks for a store runs, also of a module that is called by its path.",
+		func(c *Config) *bool { return &c.Tools.Store }),
+	field("tools.system_info", factsTold, factNames, userOnly,
+		"What the tool system_info tells the model of this machine: \"os\", \"distribution\", \"arch\", \"cpus\", \"memory\" (how much there is), \"timezone\" (its name), \"tier\" (how far commands are confined) and \"version\" (of stockade). An empty list: nothing.",
+		func(c *Config) *[]string { return &c.Tools.SystemInfo }),
+
 	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
 		func(c *Config) *time.Duration { return &c.Bash.Timeout }),
@@ -200,6 +207,22 @@ var table = []key{
 	field("network.max_response", keys.Integer(1024, 64<<20, "bytes"), 8388608, limit,
 		"How large the body of one answer to a tool may be, in bytes, as it comes and again when it is decompressed.",
 		func(c *Config) *int { return &c.Network.MaxResponse }),
+
+	field("web.search", keys.Choice("duckduckgo", "brave", "google"), "duckduckgo", reach,
+		`Whom web_search asks. "brave" and "google" need a key, as a secret: see stockade help network. network.allow has to have the host of the engine.`,
+		func(c *Config) *string { return &c.Web.Search }),
+	field("web.duckduckgo_url", baseURL, "https://html.duckduckgo.com/html/", reach,
+		"Where DuckDuckGo is asked. It gets the queries.",
+		func(c *Config) *string { return &c.Web.DuckDuckGoURL }),
+	field("web.brave_url", baseURL, "https://api.search.brave.com/res/v1/web/search", reach,
+		"Where Brave is asked. It gets the queries, and the secret brave_search if that is bound to its host.",
+		func(c *Config) *string { return &c.Web.BraveURL }),
+	field("web.google_url", baseURL, "https://customsearch.googleapis.com/customsearch/v1", reach,
+		"Where Google is asked. It gets the queries, and the secret google_search if that is bound to its host.",
+		func(c *Config) *string { return &c.Web.GoogleURL }),
+	field("web.google_cx", text(128, true), "", reach,
+		"The ID of a search engine that you have made at programmablesearchengine.google.com, which Google wants with a key.",
+		func(c *Config) *string { return &c.Web.GoogleCX }),
 }
 
 // field makes a key whose value lives in one field of Config. That the kind

@@ -94,6 +94,11 @@ var cacheNames = []string{"go", "npm", "cargo", "pip"}
 
 var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNames...))
 
+// factNames are what the tool system_info can tell.
+var factNames = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
+
+var factsTold = keys.List("names", `["os", "arch"]`, 0, keys.OneOf(factNames...))
+
 // paths are names of files.
 var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) error {
 	if strings.ContainsFunc(s, unicode.IsControl) || !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {

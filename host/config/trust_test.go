@@ -52,6 +52,8 @@ var decided = map[string]struct{ may, value string }{
 	"tools.fs":                {"own", "a switch"},
 	"tools.exec":              {"own", "a switch"},
 	"tools.web":               {"own", "a switch"},
+	"tools.store":             {"own", "a switch"},
+	"tools.system_info":       {"never", "what is told of the machine"},
 	"bash.timeout":            {"own", "a time"},
 	"bash.max_output":         {"own", "a number"},
 	"bash.caches":             {"never", "what of the home commands see"},
@@ -67,6 +69,11 @@ var decided = map[string]struct{ may, value string }{
 	"network.timeout":         {"own", "a time"},
 	"network.max_requests":    {"own", "a number"},
 	"network.max_response":    {"own", "a number"},
+	"web.search":              {"trust", "one of three words"},
+	"web.duckduckgo_url":      {"trust", "an address"},
+	"web.brave_url":           {"trust", "an address"},
+	"web.google_url":          {"trust", "an address"},
+	"web.google_cx":           {"trust", "a word for Google"},
 }
 
 // CVE-2025-61260 (Codex) and CVE-2026-21852 (Claude Code): a file of the
@@ -94,9 +101,9 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
 		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
-		case "integer", "number", "duration", "boolean", `one of "auto"`, "URL", mounts.What:
+		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of "duckduckgo"`, "URL", mounts.What:
 		case "string", rules("").What:
-			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" {
+			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" && k.Name != "web.google_cx" {
 				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)
 			}
 		default:

@@ -128,6 +128,9 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	if err != nil {
 		return tool.Result{}, nil, err
 	}
+	if err := p.paced(ctx, entry); err != nil {
+		return tool.Result{}, nil, err
+	}
 	if err := p.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, nil, err
 	}

@@ -62,6 +62,7 @@ type Dispatcher struct {
 	seen    seen
 	fuel    *fuel
 	counts  counts
+	paces   paces
 	denials denials
 	ahead   ahead
 	repeats repeats

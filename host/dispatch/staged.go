@@ -73,9 +73,13 @@ func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, r
 	var said struct { // by tools that run a command
 		Code   int    `json:"exit_code"`
 		Output string `json:"output"`
+		Stderr string `json:"stderr"` // if that was asked for apart
 	}
 	if question.Command != "" && json.Unmarshal(result.Output, &said) == nil {
 		question.Output = end(said.Output)
+		if said.Stderr != "" {
+			question.Output = strings.TrimPrefix(question.Output+"\non standard error:\n"+end(said.Stderr), "\n")
+		}
 		if said.Code != 0 {
 			question.Warn(fmt.Sprintf("the command has ended with exit code %d", said.Code))
 		}

@@ -62,6 +62,9 @@ type Options struct {
 	// the names that it declares; a value has at most 8 KiB, and is no secret. What is not
 	// there has the module's own default.
 	Config map[string]map[string]string
+	// System names what the tool system_info tells of this machine, of [SystemFacts].
+	// None: nothing.
+	System []string
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
 	Known *redact.Redactor
@@ -232,7 +235,7 @@ func (d *Door) openMemory() error {
 // is like it and on its own.
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
-	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Known, d.opts.Config
+	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Known, d.config
 	opts.Services = effect.Services{Exec: d.jail, HTTP: egress.Later(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets

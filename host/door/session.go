@@ -93,13 +93,13 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if err = d.checkConfig(opts.Catalog); err != nil {
 		return nil, err
 	}
+	opts.Catalog = opts.Catalog.Configured(d.opts.Config)
 	if opts.Workspace, err = Directory(opts.Workspace); err != nil {
 		return nil, err
 	}
 	if opts.Provider != nil {
 		d.Know(opts.Provider.Client.APIKey)
 	}
-	d.learn(ctx, opts.Catalog)
 	st, err := d.Store(ctx)
 	if err != nil {
 		return nil, err
@@ -108,6 +108,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if err != nil {
 		return nil, err
 	}
+	d.learn(ctx, opts.Catalog, p)
 	s := &Session{door: d, policy: p, workspace: opts.Workspace, mute: opts.Mute, most: opts.Agent.HistoryChars / 4}
 	defer func() {
 		if err != nil {
@@ -197,14 +198,17 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 // learn reads the secrets that the tools of a catalog ask for, so that they are
 // known before anything that may hold one is shown or recorded, and a passphrase
 // is asked for before a turn and not in the middle of one. Where no tool asks for
-// any, nothing is opened.
-func (d *Door) learn(ctx context.Context, catalog *tool.Catalog) {
+// any, nothing is opened; nor is it for a tool of which no call can come to anything.
+func (d *Door) learn(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
 	}
 	seen := map[string]bool{} // names, and what was said
 	for _, name := range catalog.Names() {
 		e, _ := catalog.Find(name)
+		if len(e.Capabilities.Secrets) == 0 || p.Hides(e, tool.CallerAgent) && p.Hides(e, tool.CallerPerson) {
+			continue
+		}
 		for _, s := range e.Capabilities.Secrets {
 			if seen[s.Name] {
 				continue

@@ -37,14 +37,22 @@ func (p *Policy) newShare(mounts []Mount, open *network.Network) *share {
 // share is what is open to a tool.
 func (p *Policy) share(e *tool.Entry) *share {
 	a, own := allowance(e)
-	if !own {
+	asked := askedBy(e)
+	if !own && asked == nil {
 		return p.all
 	}
 	if s, ok := p.shares.Load(e); ok {
 		return s.(*share)
 	}
-	s := p.newShare(mountsOf(a), p.all.network.Own(hostsOf(a), askedBy(e)))
-	s.own = true
+	var s *share
+	if own {
+		s = p.newShare(mountsOf(a), p.all.network.Own(hostsOf(a), asked))
+		s.own = true
+	} else { // of what tools may reach, what it names
+		all := *p.all
+		s = &all
+		s.network = all.network.Under(network.Manifest, asked)
+	}
 	kept, _ := p.shares.LoadOrStore(e, s)
 	return kept.(*share)
 }

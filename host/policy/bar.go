@@ -135,6 +135,9 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		return
 	}
 	for _, url := range urlArgs(args) {
+		if !strings.Contains(url, "://") && !foreign(d.entry) { // which ours take so
+			url = "https://" + url
+		}
 		o, _, err := network.ParseOrigin(url)
 		if err != nil {
 			continue // the tool will say
@@ -146,6 +149,9 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		change := tool.Advise("no rule opens it")
 		if denial.Grant != nil {
 			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
+			if o.Protocol == network.HTTP && d.share.network.Decide(o.Host.String(), secured(o.Port), network.HTTPS).Err() == nil {
+				change = tool.Advise("over https it is allowed; for http ").And(change)
+			}
 		} else if denial.Source == network.Allowance {
 			change = tool.Grant(d.entry, "host")
 		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
@@ -173,10 +179,38 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	if d.share.own {
 		by.Source, change = SourceAllowance, tool.Grant(d.entry, "host")
 	}
+	if hosts := d.share.askedHosts(d.entry); !d.share.own && len(hosts) > 0 {
+		change = tool.Advise("add ")
+		for i, h := range hosts {
+			if i > 0 {
+				change = change.And(tool.Advise(" or "))
+			}
+			change = change.And(tool.Do(tool.HintAllowHost, h))
+		}
+	}
 	for _, l := range p.ceiling.Hosts {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
 	d.bar(by, "it reaches the network, and no host may be reached", change)
+}
+
+// secured is the port of https where http has this one.
+func secured(port uint16) uint16 {
+	if port == 80 {
+		return 443
+	}
+	return port
+}
+
+// askedHosts are the rules that would let a tool reach the hosts that it names.
+func (s *share) askedHosts(e *tool.Entry) []string {
+	var out []string
+	for _, h := range e.Capabilities.Hosts {
+		if r, err := network.ParseRule(h); err == nil {
+			out = append(out, r.String())
+		}
+	}
+	return out
 }
 
 // urlArgs are the texts of arguments that are named like a URL.

@@ -29,7 +29,7 @@ type Ceiling struct {
 	BaseURLs    []List // of providers, to the letter; "" is the provider's own
 	Registries  []List // HOST or HOST/PATH: modules are added from there, or from below
 	Hidden      []Line // paths that no guest sees
-	Off         []Line // [ExecKey], [FilesKey] or [NetworkKey]: no tool that asks for it
+	Off         []Line // [ExecKey], [FilesKey], [NetworkKey] or [KeepingKey]: no tool that asks for it
 
 	// Limits are the most that a setting can be, by its key in agent.toml;
 	// durations in nanoseconds.

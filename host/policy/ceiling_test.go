@@ -502,9 +502,9 @@ func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
 // no rule opens what it closes.
 func TestASwitchForbidsWhatAsksForIt(t *testing.T) {
 	asked := map[string]tool.Capabilities{
-		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, "": nothing,
+		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, KeepingKey: {Store: true}, "": nothing,
 	}
-	for _, off := range []string{ExecKey, FilesKey, NetworkKey, "tools.unheard_of"} {
+	for _, off := range []string{ExecKey, FilesKey, NetworkKey, KeepingKey, "tools.unheard_of"} {
 		p := New(Options{
 			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Off: []Line{{off, From{SourceSettings, "f:1"}}}}}},
 			Rules:  []Rule{rule(t, "any", SourceFlag), rule(t, "any(command=ls)", SourceFlag)},

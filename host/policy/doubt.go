@@ -56,7 +56,7 @@ func doubted(c match.Condition, name string, entries []*tool.Entry) string {
 	var has []string
 	for _, e := range entries {
 		properties := e.Schema.Properties()
-		if len(properties) == 0 || slices.Contains(properties, arg) || arg == e.Content.Argument() {
+		if len(properties) == 0 && e.Schema.Open() || slices.Contains(properties, arg) || arg == e.Content.Argument() {
 			return "" // one that lists none may take any
 		}
 		has = append(has, properties...)

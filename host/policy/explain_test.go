@@ -85,6 +85,9 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	at := func(named string) NamedFile { return NamedFile{Arg: "path", Named: named, Path: named} }
 	file := func(named string) []NamedFile { return []NamedFile{at(named)} }
 	saves := tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP}
+	names := func(hosts ...string) tool.Capabilities {
+		return tool.Capabilities{Network: tool.NetworkHTTP, Hosts: hosts}
+	}
 	const theirs = "only the administrator can: /etc/p.toml: "
 	for name, c := range map[string]struct {
 		caps   tool.Capabilities
@@ -134,7 +137,14 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"a URL that is not permitted":             {caps: networks, args: `{"page_URL":"https://b.example/x"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs + "network.hosts", not: "of the network"},
 		"a URL that is allowed and not permitted": {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"b.example", "a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "of the network"},
 		"a URL of this machine":                   {caps: networks, args: `{"url":"http://127.0.0.1:8080/"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "of the network"},
-		"what is no URL":                          {caps: networks, args: `{"url":"b.example"}`, net: []string{"a.example"}, want: Ask},
+		"a URL without a scheme":                  {caps: networks, args: `{"url":"b.example/x"}`, net: []string{"a.example"}, denied: true, says: `add the rule "b.example" of the network`},
+		"a URL of http, where https is allowed":   {caps: networks, args: `{"url":"http://a.example/x"}`, net: []string{"a.example"}, denied: true, says: `over https it is allowed; for http add the rule "http://a.example" of the network`},
+		"a URL of http, at a port of https":       {caps: networks, args: `{"url":"http://a.example:8443/x"}`, net: []string{"a.example:8443"}, denied: true, says: "over https it is allowed"},
+		"a URL of http, which nobody allows":      {caps: networks, args: `{"url":"http://b.example/x"}`, net: []string{"a.example"}, denied: true, says: `add the rule "http://b.example" of the network`, not: "over https"},
+		"what is no URL":                          {caps: networks, args: `{"url":"no URL"}`, net: []string{"a.example"}, want: Ask},
+		"nobody whom it names is allowed":         {caps: names("b.example", "http://c.example:8080"), net: []string{"a.example"}, want: Deny, says: `add the rule "b.example" of the network or the rule "http://c.example:8080" of the network`},
+		"somebody whom it names is allowed":       {caps: names("b.example", "c.example"), net: []string{"a.example", "c.example"}, want: Ask},
+		"whom it names is not permitted":          {caps: names("b.example"), net: []string{"b.example"}, layers: hosts("a.example"), want: Deny, says: "permits a.example"},
 		"a URL, of a tool without a network":      {caps: writes, args: `{"url":"https://b.example/x"}`, want: Ask},
 
 		"a command":          {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10-1) + `"}`, want: Ask},

@@ -55,13 +55,14 @@ const (
 	ExecKey    = "tools.exec"
 	FilesKey   = "tools.fs"
 	NetworkKey = "tools.web"
+	KeepingKey = "tools.store"
 )
 
 // switchedOff says what a tool does that a switch forbids; empty if nothing. A
 // switch that is not known forbids everything.
 func switchedOff(key string, c tool.Capabilities) string {
 	switch {
-	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone:
+	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == KeepingKey && !c.Store:
 		return ""
 	case key == ExecKey:
 		return "it starts a process"
@@ -69,6 +70,8 @@ func switchedOff(key string, c tool.Capabilities) string {
 		return "it reaches files"
 	case key == NetworkKey:
 		return "it reaches the network"
+	case key == KeepingKey:
+		return "it keeps things in a session"
 	}
 	return "what that forbids is not known"
 }

@@ -66,6 +66,49 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	}
 }
 
+// TestABuiltInToolReachesWhomItNames: what it names narrows what tools may reach, and
+// where nothing is left the model does not see it.
+func TestABuiltInToolReachesWhomItNames(t *testing.T) {
+	named := func(origin tool.Origin, hosts ...string) *tool.Entry {
+		return entry0("get", tool.Capabilities{Network: tool.NetworkHTTP, Hosts: hosts}, origin)
+	}
+	for name, c := range map[string]struct {
+		allow   []string
+		entry   *tool.Entry
+		hidden  bool
+		reaches map[string]bool
+	}{
+		"nobody is allowed":                     {nil, named(tool.OriginBuiltin), true, nil},
+		"somebody is allowed":                   {[]string{"a.example"}, named(tool.OriginBuiltin), false, map[string]bool{"a.example": true, "b.example": false}},
+		"it names somebody else":                {[]string{"a.example"}, named(tool.OriginBuiltin, "b.example"), true, nil},
+		"it names one of them":                  {[]string{"a.example", "b.example"}, named(tool.OriginBuiltin, "b.example"), false, map[string]bool{"a.example": false, "b.example": true}},
+		"it names another port":                 {[]string{"a.example"}, named(tool.OriginBuiltin, "a.example:8443"), true, nil},
+		"it names another protocol":             {[]string{"a.example:*"}, named(tool.OriginBuiltin, "http://a.example:443"), true, nil},
+		"others made it, and nobody is allowed": {nil, named(tool.OriginFile), false, nil},
+	} {
+		p := New(Options{Network: networkOf(t, c.allow...), Rules: []Rule{rule(t, "get", SourceFlag)}})
+		if hidden := p.Hides(c.entry, tool.CallerAgent); hidden != c.hidden {
+			t.Errorf("%s: it is hidden: %v", name, hidden)
+		}
+		g, err := p.Decide(call("get", "{}"), c.entry, Facts{}).Grant()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for host, want := range c.reaches {
+			if err := g.Network().Decide(host, 443, network.HTTPS).Err(); (err == nil) != want {
+				t.Errorf("%s: %s: %v", name, host, err)
+			}
+		}
+	}
+	p := New(Options{Network: networkOf(t, "a.example", "b.example")})
+	if got := p.share(named(tool.OriginBuiltin, "b.example")).network.Rules(); len(got) == 0 {
+		t.Error("its network has no rules")
+	}
+	if got := p.all.network.Open(); len(got) != 2 {
+		t.Errorf("what one tool names has narrowed that of all: %v", got)
+	}
+}
+
 func TestTrafficIsBounded(t *testing.T) {
 	p := New(Options{
 		Network: networkOf(t, "a.example", "b.example"), Limits: Limits{HTTPRequests: 3, HTTPSentBytes: 100},

@@ -116,6 +116,9 @@ func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}
+	if !foreign(entry) && d.reachesNetwork() && d.share.network.Closed() { // those of others may do something without it, too
+		return true
+	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, of := range []string{entry.Name, AnyTool} {

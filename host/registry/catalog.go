@@ -194,7 +194,7 @@ func (a *Added) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 		t.Off = store.OffByPerson
 	}
 	t.Entry = tool.NewEntry(spec, mod, a.Record.Manifest.ABI)
-	t.Entry.Name, t.Entry.Capabilities, t.Entry.Allowed = t.Name, spec.Capabilities.Under(allowed), &allowed
+	t.Entry.Name, t.Entry.Capabilities, t.Entry.Allowed = t.Name, t.Entry.Capabilities.Under(allowed), &allowed
 	return t
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"strings"
 	"time"
@@ -83,18 +82,16 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 
 // config is what a module is configured with. Calls begin with a snapshot that knows
 // nothing of it.
-func (s *Sandbox) config(mod *tool.Module) map[string]string {
-	values := s.opts.Config[mod.Name]
-	if mod.Origin != tool.OriginBuiltin || len(values) == 0 {
-		return mod.Config
-	}
-	config := maps.Clone(mod.Config)
-	for name := range config {
-		if value, ok := values[name]; ok {
-			config[name] = value
+func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, declared := mod.Config[name]
+		if declared && mod.Origin == tool.OriginBuiltin && s.opts.Config != nil {
+			if set, ok := s.opts.Config(mod.Name, name); ok {
+				value = set
+			}
 		}
+		return value, declared
 	}
-	return config
 }
 
 // maxResultDepth is how deep a result may nest. Whoever reads the log has a limit

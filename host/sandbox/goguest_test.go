@@ -272,7 +272,10 @@ func TestGoGuest(t *testing.T) {
 		} {
 			mod := *mod
 			mod.Name, mod.Origin, mod.Config = "tck", c.origin, c.config
-			box := newBox(t, sandbox.Options{Config: c.set, CacheDir: cache})
+			box := newBox(t, sandbox.Options{CacheDir: cache, Config: func(module, name string) (string, bool) {
+				value, ok := c.set[module][name]
+				return value, ok
+			}})
 			for range 2 { // the second call has a snapshot
 				r := granted(t, &mod, ask{tool: "config", args: "{}"}).mustRun(t, box)
 				if want := fmt.Sprintf(`{"color":%q,"other":false,"before":""}`, c.color); r.Err != nil || string(r.Output) != want {

@@ -45,9 +45,10 @@ type Options struct {
 	// admit.LargeBytes to be compiled.
 	Large    bool
 	Services effect.Services
-	// Config is what built-in modules are configured with in place of their defaults, by
-	// the name of the module. What a module does not declare, it does not get.
-	Config map[string]map[string]string
+	// Config returns what a built-in module is configured with under a name that it
+	// declares, in place of its default; false: there is nothing. It is asked when the
+	// module asks. Nil: there is nothing for any.
+	Config func(module, name string) (string, bool)
 	// Redact takes secrets out of what calls return and say, before any of that
 	// is cut.
 	Redact *redact.Redactor

@@ -100,3 +100,30 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 		}
 	}
 }
+
+// TestImagesStayAsTheyAre: the text of an image can look like a secret, and is an image
+// no more where that is taken out.
+func TestImagesStayAsTheyAre(t *testing.T) {
+	store := &keeping{}
+	log := session.NewLog(store, "s", time.Now)
+	log.Redact(covers("hunter2"))
+	image := llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte("\x86\xe9\xed\x7a\xbd\x86\xe9\xed")} // in base64 it begins with hunter2
+	for _, typ := range []session.Type{session.TypeMessage, session.TypeToolResult} {
+		m := llm.Message{Kind: llm.User, Content: "it is hunter2", Data: json.RawMessage(`{"output":"hunter2"}`), Parts: []llm.Part{image}}
+		events, err := log.Append(t.Context(), session.NewDraft(typ, 1, 1, "", m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := string(events[0].Body)
+		if !strings.Contains(body, "hunter2") || !strings.Contains(body, `"content":"it is [redacted]","data_json":{"output":"[redacted]"}`) {
+			t.Errorf("the log has %s", body)
+		}
+		got, ok := events[0].Message()
+		if !ok || len(got.Parts) != 1 || string(got.Parts[0].Data) != string(image.Data) {
+			t.Errorf("the image is %+v", got.Parts)
+		}
+		if seen := events[0].WithoutImages(); strings.Contains(string(seen.Body), "hunter2") || !strings.Contains(string(seen.Body), `"parts":[{"type":"image","mime":"image/png"}]`) {
+			t.Errorf("without it the event is %s", seen.Body)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (s *Settings) own() []policy.Layer {
 	for _, w := range []struct {
 		key string
 		on  bool
-	}{{policy.ExecKey, s.Config.Tools.Exec}, {policy.FilesKey, s.Config.Tools.FS}, {policy.NetworkKey, s.Config.Tools.Web}} {
+	}{{policy.ExecKey, s.Config.Tools.Exec}, {policy.FilesKey, s.Config.Tools.FS}, {policy.NetworkKey, s.Config.Tools.Web}, {policy.KeepingKey, s.Config.Tools.Store}} {
 		if !w.on {
 			from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(w.key)}
 			layer.Ceiling.Off = append(layer.Ceiling.Off, policy.Line{Value: w.key, From: from})

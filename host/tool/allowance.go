@@ -58,7 +58,7 @@ func (c Capabilities) Under(a Allowance) Capabilities {
 		c.Exec, c.ExecTimeout, c.ExecNetwork = "", "", ""
 	}
 	if len(a.Hosts) == 0 {
-		c.Network, c.Hosts = NetworkNone, nil
+		c.Network, c.Hosts, c.HostsOf = NetworkNone, nil, nil
 	}
 	c.Store = c.Store && a.Store
 	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !slices.Contains(a.Secrets, s.Name) })

@@ -90,7 +90,9 @@ type Catalog struct {
 // NewEntry is a tool of a module that has all that it asks for. Its schema, which
 // was checked with the manifest, is compiled when it is needed.
 func NewEntry(spec Spec, mod *Module, abi string) *Entry {
-	return &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: abi, Asks: spec.Capabilities}
+	e := &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: abi, Asks: spec.Capabilities}
+	e.Capabilities = e.Asks.Configured(mod.Config)
+	return e
 }
 
 // NewCatalog lists the tools of the modules, whose manifests have been checked

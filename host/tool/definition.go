@@ -74,6 +74,9 @@ type Capabilities struct {
 	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
 	// most 32. None, with a network: those that the person names.
 	Hosts []string `json:"hosts,omitempty"`
+	// HostsOf names what of Manifest.Config holds URLs: their hosts are among those that
+	// it wants to reach, see [Capabilities.Configured].
+	HostsOf []string `json:"hosts_of,omitempty"`
 	// Store: it wants to keep things beyond a call, for later calls of the tools of its
 	// module in the same session.
 	Store bool `json:"store,omitempty"`
@@ -86,6 +89,10 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"`
+	// PerMinute is how many calls of it a session may begin in a minute, each a second
+	// after the one before; 0 is any number. It is for tools that ask a service which does
+	// not bear more.
+	PerMinute int `json:"per_minute,omitempty"`
 	// Doc documents the tool for people. No model reads it, and nothing is decided by it.
 	Doc *Doc `json:"doc,omitempty"`
 	// Run says how the tool is run if its module knows no tools: it is a command, or a
@@ -168,6 +175,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 			return m, fmt.Errorf("manifest: two tools are named %q", spec.Name)
 		}
 		seen[spec.Name] = true
+		if err := spec.Capabilities.checkConfigured(m.Config); err != nil {
+			return m, fmt.Errorf("manifest: tool %d: %s: %w", i, spec.Name, err)
+		}
 	}
 	return m, nil
 }
@@ -222,6 +232,9 @@ func (s *Spec) check(p *patterns) error {
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
 	}
+	if s.PerMinute < 0 || s.PerMinute > 60 {
+		return fmt.Errorf("%s: per_minute is %d; it can be 1 to 60", s.Name, s.PerMinute)
+	}
 	if s.Doc != nil {
 		if err := s.Doc.check(); err != nil {
 			return fmt.Errorf("%s: doc: %w", s.Name, err)
@@ -238,10 +251,10 @@ func (s *Spec) check(p *patterns) error {
 // checkHosts puts the hosts into their one form.
 func (c Capabilities) checkHosts() error {
 	switch {
-	case len(c.Hosts) > 0 && c.Network == NetworkNone:
+	case len(c.Hosts)+len(c.HostsOf) > 0 && c.Network == NetworkNone:
 		return errors.New("there are hosts, and no network")
-	case len(c.Hosts) > maxHostsPerTool:
-		return fmt.Errorf("%d hosts, more than the limit of %d", len(c.Hosts), maxHostsPerTool)
+	case len(c.Hosts)+len(c.HostsOf) > maxHostsPerTool:
+		return fmt.Errorf("%d hosts, more than the limit of %d", len(c.Hosts)+len(c.HostsOf), maxHostsPerTool)
 	}
 	for i, h := range c.Hosts {
 		below, wild := strings.CutPrefix(h, "*.")

@@ -78,7 +78,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a module without a name":           {`{"tools":[` + bashTool + `]}`, `module name ""`},
 		"a module with a path for a name":   {`{"name":"../m","tools":[` + bashTool + `]}`, "module name"},
 		"a key twice":                       {`{"name":"m","name":"m","tools":[` + bashTool + `]}`, `key "name" twice`},
-		"a capability that there is not":    {aTool("a", "d", object, `{"file":"read"}`), `tools: 0: capabilities: unknown key "file" (did you mean "files"?); the keys here are: exec, exec_network, exec_timeout, files, hosts, network, secrets`},
+		"a capability that there is not":    {aTool("a", "d", object, `{"file":"read"}`), `tools: 0: capabilities: unknown key "file" (did you mean "files"?); the keys here are: exec, exec_network, exec_timeout, files, hosts, hosts_of, network, secrets`},
 		"a capability in another case":      {aTool("a", "d", object, `{"Files":"read"}`), `unknown key "Files" (did you mean "files"?)`},
 		"a key that secrets do not have":    {aTool("a", "d", object, `{"network":"http","secrets":[{"name":"A","hosts":["a.example"],"use":"b"}]}`), `secrets: 0: unknown key "use"`},
 		"capabilities by another name":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"capabilties"`, 1)), `unknown key "capabilties" (did you mean "capabilities"?)`},

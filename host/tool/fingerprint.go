@@ -101,6 +101,9 @@ func (c Capabilities) String() string {
 	if len(c.Hosts) > 0 {
 		out = append(out, "hosts="+strings.Join(slices.Sorted(slices.Values(c.Hosts)), ","))
 	}
+	if len(c.HostsOf) > 0 {
+		out = append(out, "hosts_of="+strings.Join(slices.Sorted(slices.Values(c.HostsOf)), ","))
+	}
 	if c.Store {
 		out = append(out, "store")
 	}

@@ -42,6 +42,7 @@ const (
 	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
 	CodeBadABI       Code = "TOOL_BAD_ABI"   // the guest broke the ABI, for instance lied about a length
 	CodeNotAdmitted  Code = "MODULE_REFUSED" // the module may not run: not WebAssembly, too large, wrong imports
+	CodeRateLimited  Code = "RATE_LIMITED"   // it would be called more often than its tool bears
 	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
 	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
 	CodeHost         Code = "HOST_FAULT"     // our own fault
@@ -232,7 +233,8 @@ func (r Result) Summary() string {
 
 // Shorten returns the output, which is UTF-8, cut to about limit bytes if it is
 // longer: a text field "output" keeps its head and its tail around a line that
-// says what was cut; an output without one becomes text and is cut as a whole.
+// says what was cut, and so does a text field "stderr", in a quarter of the room; an
+// output without the first becomes text and is cut as a whole.
 // The result is at most an eighth longer than limit, or [minShortened] bytes if
 // that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
@@ -240,9 +242,13 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 		return output
 	}
 	fields := fieldsOf(output, limit)
-	var text string
+	var text, aside string
 	if json.Unmarshal(fields["output"], &text) == nil {
 		rest := len(output) - len(fields["output"])
+		if errors := fields["stderr"]; json.Unmarshal(errors, &aside) == nil {
+			fields["stderr"] = Marshal(headTail(aside, limit/4))
+			rest += len(fields["stderr"]) - len(errors)
+		}
 		if room := limit - rest; room > 0 {
 			fields["output"] = Marshal(headTail(text, room))
 			fields["truncated"] = json.RawMessage("true")
@@ -255,7 +261,7 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 }
 
 // fieldsOf returns the fields of an object, nil if there is more than limit
-// beside the output. A tool may return millions of them, which together take
+// beside the outputs. A tool may return millions of them, which together take
 // thirty times the memory of their text.
 func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(output))
@@ -273,7 +279,7 @@ func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 		if err != nil || !ok {
 			return nil
 		}
-		if key != "output" {
+		if key != "output" && key != "stderr" {
 			others += len(key) + len(value)
 		}
 		if others > limit {

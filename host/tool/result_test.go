@@ -121,6 +121,19 @@ func TestShortenKeepsTheHeadTheTailAndTheOtherFields(t *testing.T) {
 	}
 }
 
+func TestShortenKeepsTheEndsOfBothOutputs(t *testing.T) {
+	var got struct{ Output, Stderr string }
+	out := Marshal(map[string]string{"output": "HEAD" + strings.Repeat("x", 10_000) + "TAIL", "stderr": "head" + strings.Repeat("y", 10_000) + "tail"})
+	short := Shorten(out, 1000)
+	if err := json.Unmarshal(short, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got.Output, "HEADx") || !strings.HasSuffix(got.Output, "xTAIL") || !strings.HasPrefix(got.Stderr, "heady") || !strings.HasSuffix(got.Stderr, "ytail") ||
+		len(short) > 1000+125 || len(got.Output) < len(got.Stderr) {
+		t.Errorf("%d bytes: %+v", len(short), got)
+	}
+}
+
 func checkShort(t *testing.T, out json.RawMessage, limit int) {
 	t.Helper()
 	short := Shorten(out, limit)
@@ -159,6 +172,9 @@ func TestShortenHoldsItsLimitForPathologicalOutput(t *testing.T) {
 		"many other fields":              `{"output":"a"` + strings.Repeat(`,"k":1`, 10_000) + `}`,
 		"a huge key":                     `{` + field(big, "a") + `,"output":"b"}`,
 		"a huge key of broken bytes":     `{"` + strings.Repeat("\xff", 50_000) + `":1,` + field("output", big) + `}`,
+		"a huge standard error":          `{` + field("output", "ab") + `,` + field("stderr", big) + `}`,
+		"two huge outputs":               `{` + field("output", big) + `,` + field("stderr", strings.Repeat("\x00", 50_000)) + `}`,
+		"a standard error of numbers":    `{"output":"a","stderr":[1` + strings.Repeat(`,1`, 20_000) + `]}`,
 		"an output that is a number":     `{"output":1,` + field("big", big) + `}`,
 		"an array":                       `["` + big + `"]`,
 		"no JSON":                        big,

@@ -104,6 +104,13 @@ func (s *Schema) Properties() []string {
 	return sortedKeys(c.root.named)
 }
 
+// Open reports whether the schema leaves it open which arguments there are beside those
+// that it lists.
+func (s *Schema) Open() bool {
+	c, err := s.compiled()
+	return err != nil || c.root.more == nil || !c.root.more.never
+}
+
 // IsString reports whether the argument holds a string and nothing else.
 func (s *Schema) IsString(name string) bool {
 	c, err := s.compiled()

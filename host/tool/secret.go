@@ -30,6 +30,9 @@ type Secret struct {
 	// Header is the one header that may carry it. Empty: the one that the
 	// person named, or else Authorization.
 	Header string `json:"header,omitempty"`
+	// When is NAME=VALUE of Manifest.Config: the secret is asked for only where the
+	// module is configured so, see [Capabilities.Configured]. Empty: always.
+	When string `json:"when,omitempty"`
 }
 
 // String says what is asked for, in one line.
@@ -40,6 +43,9 @@ func (s Secret) String() string {
 	}
 	if len(s.Hosts) > 0 {
 		text += " for " + strings.Join(s.Hosts, ", ")
+	}
+	if s.When != "" {
+		text += " when " + s.When
 	}
 	return text
 }

@@ -45,7 +45,8 @@ func userMessage(text string, parts []openai.ChatMessagePart) openai.ChatComplet
 
 // refusals are the images that the server does not take, or the model behind it, by what
 // it has said of them. They would be in each request from then on, and no conversation
-// could go on in which there is one.
+// could go on in which there is one. See RATIONALE, "Why is an image sent behind the
+// results, and not again once it was refused?"
 type refusals struct {
 	mu sync.Mutex
 	of map[[32]byte]string

@@ -13,8 +13,8 @@ func configGet(g *guest) error {
 		return err
 	}
 	r := configResult.record()
-	if g.world != nil {
-		if value, ok := g.world.Config[name]; ok {
+	if g.world != nil && g.world.Config != nil {
+		if value, ok := g.world.Config(name); ok {
 			r.u8(0, 1)
 			if err := r.bytes(g, configResult.payload, []byte(value)); err != nil {
 				return err

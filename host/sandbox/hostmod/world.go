@@ -20,8 +20,8 @@ type World struct {
 	Grant    policy.Grant
 	Cwd      string
 	Services effect.Services
-	// Config is what the module is configured with, by name; nil is nothing.
-	Config map[string]string
+	// Config returns what the module is configured with under a name; nil is nothing.
+	Config func(name string) (string, bool)
 	// Files is the file system of the call; nil is none.
 	Files *wasi.FS
 	// Stage takes what its command changes; nil: that changes the host's files.

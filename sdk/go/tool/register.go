@@ -116,6 +116,15 @@ func UsesNetwork(hosts ...string) Option {
 	}
 }
 
+// UsesHostOf asks for requests through package http to the host of the URL that the
+// module is configured with under this name, see [Config].
+func UsesHostOf(config string) Option {
+	return func(e *entry) {
+		e.Capabilities.Network = "http"
+		e.Capabilities.HostsOf = append(e.Capabilities.HostsOf, config)
+	}
+}
+
 // UsesSecret asks for a secret by its name: 1 to 64 letters, digits, '_' or '-',
 // the first a letter. The tool gets a placeholder from package secrets, and the
 // host puts the value in its place, in a request of package http to one of the
@@ -126,6 +135,14 @@ func UsesNetwork(hosts ...string) Option {
 func UsesSecret(name, header string, hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header})
+	}
+}
+
+// UsesSecretWhen is [UsesSecret] where the module is configured with this value under
+// this name, see [Config]. Where it is not, the secret is not asked for.
+func UsesSecretWhen(config, value, name, header string, hosts ...string) Option {
+	return func(e *entry) {
+		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header, When: config + "=" + value})
 	}
 }
 
@@ -165,6 +182,11 @@ func NeedsLines(pathArg, hashArg string) Option {
 func NeedsPatched(patchArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Patch: patchArg, Hash: hashArg} }
 }
+
+// PerMinute says how many calls of the tool a session may begin in a minute, 1 to 60,
+// each a second after the one before: the host lets one wait, and refuses more than so
+// many with RATE_LIMITED. It is for tools that ask a service which does not bear more.
+func PerMinute(calls int) Option { return func(e *entry) { e.PerMinute = calls } }
 
 // Errors documents the errors of a tool for those who call it and who write
 // scripts: each "CODE: when it comes, and what to do then". They come in addition
@@ -206,6 +228,7 @@ type capabilities struct {
 	Network     string `json:"network,omitempty"`
 
 	Hosts   []string `json:"hosts,omitempty"`
+	HostsOf []string `json:"hosts_of,omitempty"`
 	Store   bool     `json:"store,omitempty"`
 	Secrets []secret `json:"secrets,omitempty"`
 }
@@ -214,6 +237,7 @@ type secret struct {
 	Name   string   `json:"name"`
 	Hosts  []string `json:"hosts,omitempty"`
 	Header string   `json:"header,omitempty"`
+	When   string   `json:"when,omitempty"`
 }
 
 const (
@@ -277,6 +301,7 @@ type entry struct {
 	Parameters   json.RawMessage `json:"parameters"`
 	Capabilities capabilities    `json:"capabilities"`
 	Content      *content        `json:"content,omitempty"`
+	PerMinute    int             `json:"per_minute,omitempty"`
 	Doc          *doc            `json:"doc,omitempty"`
 
 	run  func(ctx context.Context, args []byte) (any, error)

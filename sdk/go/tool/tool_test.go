@@ -446,12 +446,13 @@ func lift(ptr uint32) (kind string, text string) {
 
 func TestHostsAndSecretsInTheManifest(t *testing.T) {
 	e, err := newEntry("x", "X.", func(context.Context, nested) (string, error) { return "", nil },
-		UsesNetwork("a.example", "*.b.example"), UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""))
+		UsesNetwork("a.example", "*.b.example"), UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""), UsesHostOf("url"), UsesSecretWhen("engine", "paid", "PAID", "X-Key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := encode(e.Capabilities)
-	want := `{"network":"http","hosts":["a.example","*.b.example"],"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"}]}`
+	want := `{"network":"http","hosts":["a.example","*.b.example"],"hosts_of":["url"],"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"},` +
+		`{"name":"PAID","header":"X-Key","when":"engine=paid"}]}`
 	if string(got) != want || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}

@@ -97,6 +97,15 @@ func OutputText(result json.RawMessage) string {
 	return string(result)
 }
 
+// StderrText is what a command has written to standard error, if a tool tells that apart.
+func StderrText(result json.RawMessage) string {
+	var fields struct {
+		Stderr string `json:"stderr"`
+	}
+	_ = json.Unmarshal(result, &fields) // what is no object has none
+	return fields.Stderr
+}
+
 // Aside is what a result says beside its output: a hint, and how a command has ended
 // that did not end well.
 func Aside(result json.RawMessage) (hint string, exitCode int) {
@@ -307,6 +316,10 @@ func (t *Transcript) came(c *call) (rows []string) {
 		if t.o.Verbose || c.exec || (c.name != "file_read" && c.changes == nil && !(c.staged && !c.exec)) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
+		if text := StderrText(env.Result); c.exec && text != "" {
+			rows = append(rows, p.say(terminal.Dim, "on standard error:")...)
+			rows = append(rows, t.folded(linesOf(text), nil, true)...)
+		}
 		if hint != "" {
 			rows = append(rows, p.prose(terminal.Dim, hint)...)
 		}
@@ -445,6 +458,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeBadABI:       "broke the ABI",
 	tool.CodeNotAdmitted:  "refused",
 	tool.CodeInterrupted:  "interrupted",
+	tool.CodeRateLimited:  "too often",
 	tool.CodeLimitReached: "not run",
 	tool.CodeHost:         "fault of the host",
 }
@@ -480,7 +494,7 @@ func (c *call) success() (what, style string) {
 	lines := len(linesOf(OutputText(c.result.Result)))
 	if c.exec {
 		_, code := Aside(c.result.Result)
-		if what = fmt.Sprintf("exit %d", code); lines == 0 {
+		if what = fmt.Sprintf("exit %d", code); lines == 0 && StderrText(c.result.Result) == "" {
 			what = "no output, " + what
 		}
 		if code != 0 {

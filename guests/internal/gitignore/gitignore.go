@@ -1,4 +1,12 @@
-package main
+// Package gitignore tells what .gitignore files exclude, for the guests that walk
+// the files of a project.
+//
+// It is our own matcher because the libraries for it
+// are unmaintained, match by translation to regular expressions, which gets
+// the corner cases wrong, or are part of a whole git implementation, which
+// every module would carry. The rules are those of gitignore(5); the user's own
+// file is not read, as it is about the person and not about the project.
+package gitignore
 
 import (
 	"io"
@@ -7,25 +15,19 @@ import (
 	"strings"
 )
 
-// This is our own matcher for .gitignore files because the libraries for it
-// are unmaintained, match by translation to regular expressions, which gets
-// the corner cases wrong, or are part of a whole git implementation, which
-// every build of this module would carry. The rules are those of gitignore(5);
-// $GIT_DIR/info/exclude and the user's own file are not read, as they are
-// about the person and not about the project.
+// maxBytes bounds how much of one .gitignore file is read.
+const maxBytes = 1 << 20
 
-// maxIgnoreBytes bounds how much of one .gitignore file is read.
-const maxIgnoreBytes = 1 << 20
-
-// ignoreFile holds the patterns of one .gitignore file, and the ones of the
+// File holds the patterns of one .gitignore file, and the ones of the
 // directories above.
-type ignoreFile struct {
+type File struct {
 	dir      string // the directory that holds it, absolute
-	patterns []ignorePattern
-	parent   *ignoreFile // nil at the top
+	patterns []Pattern
+	parent   *File // nil at the top
 }
 
-type ignorePattern struct {
+// Pattern is one line of a .gitignore file.
+type Pattern struct {
 	segments []string // between slashes; "**" stands for any number of them
 	plain    string   // of one that is not anchored and just a name, or * and the end of a name: that
 	suffix   bool     // the latter
@@ -34,37 +36,42 @@ type ignorePattern struct {
 	negated  bool
 }
 
-// loadIgnore reads dir/.gitignore. It returns parent when there is none.
-func loadIgnore(dir string, parent *ignoreFile) *ignoreFile {
+// Load reads dir/.gitignore. It returns parent when there is none.
+func Load(dir string, parent *File) *File {
 	// Git does not follow a link here, and neither do we: it may lead anywhere.
 	if info, err := os.Lstat(filepath.Join(dir, ".gitignore")); err != nil || !info.Mode().IsRegular() {
 		return parent
 	}
-	return readIgnore(dir, parent)
+	return Read(dir, parent)
 }
 
-// readIgnore is loadIgnore where it is known that there is one.
-func readIgnore(dir string, parent *ignoreFile) *ignoreFile {
+// Read is Load where it is known that there is one.
+func Read(dir string, parent *File) *File {
 	f, err := os.Open(filepath.Join(dir, ".gitignore"))
 	if err != nil {
 		return parent
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes))
 	if err != nil {
 		return parent
 	}
-	patterns := parseIgnore(text)
+	return From(text, dir, parent)
+}
+
+// From is Read for a text that holds for dir.
+func From(text []byte, dir string, parent *File) *File {
+	patterns := Parse(text)
 	if len(patterns) == 0 {
 		return parent
 	}
-	return &ignoreFile{dir, patterns, parent}
+	return &File{dir, patterns, parent}
 }
 
-// loadIgnoreAbove reads the .gitignore files that hold for dir, from the
+// LoadAbove reads the .gitignore files that hold for dir, from the
 // outermost in: those of the work tree that dir is in, or, without one, of
 // the working directory and below.
-func loadIgnoreAbove(dir, cwd string) *ignoreFile {
+func LoadAbove(dir, cwd string) *File {
 	var dirs []string // from dir up
 	top := 0
 	for d := dir; ; d = filepath.Dir(d) {
@@ -80,42 +87,42 @@ func loadIgnoreAbove(dir, cwd string) *ignoreFile {
 			break
 		}
 	}
-	var ignore *ignoreFile
+	var ignore *File
 	for i := top; i >= 0; i-- {
-		ignore = loadIgnore(dirs[i], ignore)
+		ignore = Load(dirs[i], ignore)
 	}
 	return ignore
 }
 
-// ignoreDir is what .gitignore files say about the entries of one directory:
+// Dir is what .gitignore files say about the entries of one directory:
 // those of the file in it, or nearest above it, come first.
-type ignoreDir []ignoreLevel
+type Dir []level
 
-type ignoreLevel struct {
-	patterns []ignorePattern
+type level struct {
+	patterns []Pattern
 	segments []string // from the .gitignore file to the directory, and one for the entry
 }
 
-// in returns what holds in a directory, which is that of f or below it.
-func (f *ignoreFile) in(dir string) ignoreDir {
-	var out ignoreDir
+// In returns what holds in a directory, which is that of f or below it.
+func (f *File) In(dir string) Dir {
+	var out Dir
 	for ; f != nil; f = f.parent {
 		var segments []string
 		if rel := strings.TrimPrefix(dir[len(f.dir):], "/"); rel != "" { // a walk only goes down
 			segments = strings.Split(rel, "/")
 		}
-		out = append(out, ignoreLevel{f.patterns, append(segments, "")})
+		out = append(out, level{f.patterns, append(segments, "")})
 	}
 	return out
 }
 
-// ignores reports whether an entry is excluded. It does not look at the directories
+// Ignores reports whether an entry is excluded. It does not look at the directories
 // above: a walk does not enter those that are.
-func (d ignoreDir) ignores(name string, isDir bool) bool {
+func (d Dir) Ignores(name string, isDir bool) bool {
 	for _, level := range d {
 		level.segments[len(level.segments)-1] = name
 		for i := len(level.patterns) - 1; i >= 0; i-- { // the last match decides
-			if p := &level.patterns[i]; p.match(level.segments, isDir) {
+			if p := &level.patterns[i]; p.Match(level.segments, isDir) {
 				return !p.negated
 			}
 		}
@@ -123,18 +130,20 @@ func (d ignoreDir) ignores(name string, isDir bool) bool {
 	return false
 }
 
-func parseIgnore(text []byte) []ignorePattern {
-	var patterns []ignorePattern
-	for line := range strings.Lines(string(trimBOM(text))) {
+// Parse reads the text of a .gitignore file.
+func Parse(text []byte) []Pattern {
+	var patterns []Pattern
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\uFEFF")) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-		if p, ok := parseIgnoreLine(line); ok {
+		if p, ok := ParseLine(line); ok {
 			patterns = append(patterns, p)
 		}
 	}
 	return patterns
 }
 
-func parseIgnoreLine(line string) (p ignorePattern, ok bool) {
+// ParseLine reads one line without its ending. It reports whether that is a pattern.
+func ParseLine(line string) (p Pattern, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return p, false
 	}
@@ -167,7 +176,9 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-func (p *ignorePattern) match(segments []string, isDir bool) bool {
+// Match reports whether a path matches, which is given by its names from the
+// directory of the file on.
+func (p *Pattern) Match(segments []string, isDir bool) bool {
 	if p.dirOnly && !isDir {
 		return false
 	}

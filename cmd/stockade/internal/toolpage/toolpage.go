@@ -1,0 +1,164 @@
+// Package toolpage is what a person reads about a tool: its arguments as a table, calls
+// to copy, its limits and its errors, from what the manifest says. One text serves the
+// terminal and the pages of the help.
+//
+// It is text of the module's author. Who shows that of a stranger puts it behind a bar.
+package toolpage
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/visible"
+)
+
+// Part is a part of the page of a tool. It is visible text; of what there is nothing to
+// say there is no part.
+type Part struct{ Title, Text string }
+
+// Parts is what the manifest says about a tool, beside its description, in lines of at
+// most so many columns; only a command to copy may be longer. Command is how a call of
+// it begins, such as "stockade call grep".
+func Parts(spec tool.Spec, command string, columns int) (out []Part) {
+	args, whole := Arguments(spec.Parameters)
+	text := indented(argumentTable(args), columns)
+	switch {
+	case !whole:
+		text += wrapped("", "The schema says more than that: `tool info --schema` prints it.", columns)
+	case len(args) == 0:
+		text = "It takes none.\n"
+	}
+	out = append(out, Part{"Arguments", text})
+	if spec.Doc == nil {
+		return out
+	}
+	for _, p := range []Part{
+		{"Examples", examples(spec, command, columns)},
+		{"Limits", list(spec.Doc.Limits, columns)},
+		{"Errors", indented(errorTable(spec.Doc.Errors), columns)},
+	} {
+		if p.Text != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// indent stands before what is no running text, as Markdown has it.
+const indent = "    "
+
+func argumentTable(args []Argument) *table.Table {
+	if len(args) == 0 {
+		return nil
+	}
+	t := table.New(table.Fixed("NAME"), table.Text("TYPE"), table.Text("DEFAULT"), table.Text("WHAT IT IS"))
+	for _, a := range args {
+		given := a.Default
+		if a.Required {
+			given = "required"
+		}
+		t.Row(a.Name, a.Type, given, a.About)
+	}
+	return t
+}
+
+func errorTable(errors []string) *table.Table {
+	if len(errors) == 0 {
+		return nil
+	}
+	t := table.New(table.Fixed(""), table.Text(""))
+	for _, line := range errors {
+		code, text, _ := strings.Cut(line, ": ")
+		t.Row(code, text)
+	}
+	return t
+}
+
+// examples are calls as commands, each behind what it does.
+func examples(spec tool.Spec, command string, columns int) string {
+	var out strings.Builder
+	for i, ex := range spec.Doc.Examples {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(wrapped(indent+"# ", terminal.Line(ex.Text), columns))
+		out.WriteString(indent + Command(command, spec.Parameters, ex.Args) + "\n")
+	}
+	return out.String()
+}
+
+// Command is a call as a command line: its arguments as NAME=VALUE where these mean the
+// same, and else as JSON. What no word of a shell can hold is the JSON alone.
+func Command(command string, parameters, args json.RawMessage) string {
+	if words, ok := pairs(parameters, args); ok {
+		return strings.Join(append([]string{command}, words...), " ")
+	}
+	object := string(visible.JSON(args))
+	if word, ok := shellword.Quote(object); ok {
+		return command + " " + word
+	}
+	return object
+}
+
+// pairs writes arguments as NAME=VALUE. That is not ok for a value that would be read as
+// one of another type, and for a name that would be read as a flag.
+func pairs(parameters, args json.RawMessage) (words []string, ok bool) {
+	var top struct {
+		Properties map[string]struct {
+			Type any `json:"type"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(parameters, &top) // of what it does not hold, nothing is known
+	names, values := ordered(args)
+	for _, name := range names {
+		value := string(values[name])
+		isText := strings.HasPrefix(value, `"`)
+		if isText && json.Unmarshal(values[name], &value) != nil {
+			return nil, false
+		}
+		word, quoted := shellword.Quote(value)
+		if !quoted || !tool.ValidName(name) || strings.HasPrefix(name, "-") || isText != (top.Properties[name].Type == "string") {
+			return nil, false
+		}
+		words = append(words, name+"="+word)
+	}
+	return words, true
+}
+
+func list(lines []string, columns int) string {
+	var out strings.Builder
+	for _, line := range lines {
+		first := "- "
+		for _, row := range terminal.Wrap(terminal.Line(line), columns-1-len(first)) {
+			out.WriteString(first + row + "\n")
+			first = "  "
+		}
+	}
+	return out.String()
+}
+
+// wrapped is a line in rows that begin alike.
+func wrapped(before, line string, columns int) string {
+	var out strings.Builder
+	for _, row := range terminal.Wrap(line, columns-1-len(before)) {
+		out.WriteString(before + row + "\n")
+	}
+	return out.String()
+}
+
+// indented is a table behind [indent]; nothing is nothing.
+func indented(t *table.Table, columns int) string {
+	if t == nil {
+		return ""
+	}
+	var out, rows strings.Builder
+	_ = t.Write(&rows, columns-len(indent)) // to memory
+	for line := range strings.Lines(rows.String()) {
+		out.WriteString(indent + line)
+	}
+	return out.String()
+}

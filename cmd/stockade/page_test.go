@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// TestToolPagesAreUpToDate holds help/tools to the manifests of the built-in tools.
+func TestToolPagesAreUpToDate(t *testing.T) {
+	const dir = "help/tools"
+	update := os.Getenv("UPDATE_PAGES") != ""
+	builtin, err := registry.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	overview, err := os.ReadFile("help/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, e := range builtin.Entries() {
+		page := toolPage(e)
+		want[e.Name+".md"] = page
+		if !strings.Contains(string(overview), ": tools/"+e.Name+".md\n") {
+			t.Errorf("help/tools.md does not lead to %s/%s.md", dir, e.Name)
+		}
+		for i, line := range strings.Split(page, "\n") {
+			if len([]rune(line)) > 80 && !strings.HasPrefix(line, "    stockade call ") {
+				t.Errorf("%s.md:%d: %d columns: %s", e.Name, i+1, len([]rune(line)), line)
+			}
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, ok := want[f.Name()]; ok {
+			continue
+		}
+		if !update {
+			t.Errorf("%s/%s is the page of no tool", dir, f.Name())
+		} else if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, page := range want {
+		path := filepath.Join(dir, name)
+		if update {
+			if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if diff := cmp.Diff(page, string(got)); diff != "" || err != nil {
+			t.Errorf("%s is stale; run make generate (-want +got): %v\n%s", path, err, diff)
+		}
+	}
+}
+
+// TestBuiltinToolsAreDocumented: each has an example that can be called, and says its
+// errors in codes that are its own.
+func TestBuiltinToolsAreDocumented(t *testing.T) {
+	builtin, err := registry.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range builtin.Entries() {
+		if e.Doc == nil || len(e.Doc.Examples) == 0 || len(e.Doc.Errors) == 0 || len(e.Doc.Limits) == 0 {
+			t.Errorf("%s lacks examples, errors or limits: %+v", e.Name, e.Doc)
+			continue
+		}
+		for _, ex := range e.Doc.Examples {
+			if _, err := e.Schema.Check(t.Context(), ex.Args); err != nil {
+				t.Errorf("%s: the example %s does not fit: %v", e.Name, ex.Args, err)
+			}
+		}
+		var codes []string
+		for _, line := range e.Doc.Errors {
+			code, _, _ := strings.Cut(line, ": ")
+			if tool.Code(code).OfHost() && code != string(tool.CodeDenied) || slices.Contains(codes, code) {
+				t.Errorf("%s documents %s, which is the host's or stands there twice", e.Name, code)
+			}
+			codes = append(codes, code)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/toolpage"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// pageColumns is how wide a page of the help is, with the column that a terminal leaves
+// free.
+const pageColumns = 80
+
+// toolPage is the page of a built-in tool, help/tools/NAME.md: what `tool info` shows,
+// without what depends on the machine.
+func toolPage(e *tool.Entry) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s: a tool of the module %s\n\n", e.Name, e.Module.Name)
+	writeWrapped(&b, e.Description, pageColumns)
+	fmt.Fprintf(&b, "\n    risk      %s\n", policy.RiskOf(e))
+	title := "asks for"
+	for _, row := range terminal.Wrap(asksFor(e.Asks), pageColumns-len("    asks for  ")-1) {
+		fmt.Fprintf(&b, "    %-8s  %s\n", title, row)
+		title = ""
+	}
+	for _, part := range toolpage.Parts(e.Spec, callOf(e), pageColumns) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", part.Title, part.Text)
+	}
+	b.WriteString("\n[output] has the codes with which every call can end, and [tools] all tools.\n\n[output]: ../output.md\n[tools]: ../tools.md\n")
+	return b.String()
+}
+
+// callOf is how the command line of a call of a tool begins.
+func callOf(e *tool.Entry) string {
+	name := e.Name
+	if e.Module.Origin == tool.OriginFile {
+		if word, ok := shellword.Quote(e.Module.Path + ":" + e.Name); ok {
+			name = word
+		}
+	}
+	return "stockade call " + name
+}
+
+func writeWrapped(b *strings.Builder, text string, columns int) {
+	for line := range strings.Lines(text) {
+		for _, row := range terminal.Wrap(terminal.Line(strings.TrimRight(line, "\n")), columns-1) {
+			b.WriteString(row + "\n")
+		}
+	}
+}
+
+// describeTool prints what the manifest says about a tool. What a stranger says stands
+// behind a bar.
+func (a *app) describeTool(e *tool.Entry, says string) {
+	if e.Module.Origin == tool.OriginBuiltin {
+		var b strings.Builder
+		writeWrapped(&b, e.Description, a.s.width())
+		fmt.Fprintf(a.s.out, "\n%s", b.String())
+		for _, part := range toolpage.Parts(e.Spec, callOf(e), a.s.width()) {
+			fmt.Fprintf(a.s.out, "\n%s:\n%s", part.Title, part.Text)
+		}
+		return
+	}
+	fmt.Fprintf(a.s.out, "\n%s\n%s", says, prompt.View{Width: a.s.width()}.Text(e.Description, true))
+	for _, part := range toolpage.Parts(e.Spec, callOf(e), a.s.width()-len(prompt.Bar)) {
+		rows := terminal.Fold(strings.TrimRight(part.Text, "\n"), prompt.Bar, prompt.Bar, a.s.width())
+		fmt.Fprintf(a.s.out, "\n%s\n%s\n", partTitles[part.Title], strings.Join(rows, "\n"))
+	}
+}
+
+// partTitles are the titles of what a stranger says.
+var partTitles = map[string]string{
+	"Arguments": "Its arguments:", "Examples": "Calls of it, as its author has written them:", "Limits": "Its limits:", "Errors": "Its errors:",
+}

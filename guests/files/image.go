@@ -1,0 +1,64 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stockade-dev/stockade/sdk/go/picture"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// What file_read says of images to those who call it.
+var (
+	imageErrors = []string{
+		"IMAGE_TOO_LARGE: the image has more bytes or pixels than models take; make a smaller copy and read that",
+		"IMAGE_BROKEN: the file begins as an image and is cut short or damaged",
+	}
+	imageLimits = []string{fmt.Sprintf("images are PNG, JPEG, GIF or WebP by their content, of at most %s and %d pixels a side",
+		humanSize(picture.MaxBytes), picture.MaxSide)}
+)
+
+// Images are the image of a file that is one.
+func (r readResult) Images() []tool.Image { return r.images }
+
+// readImage returns a file that is an image, by its content, as one; not ok if it is
+// something else. Text is text, however it begins.
+func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, err error) {
+	head, err := readHead(f, picture.HeadBytes)
+	if err != nil || picture.Mime(head) == "" {
+		return readResult{}, false, l.faultOf("read", err)
+	}
+	data, err := readHead(f, int(min(size, picture.MaxBytes)))
+	if err != nil || !isBinary(data) {
+		return readResult{}, false, l.faultOf("read", err)
+	}
+	var info picture.Info
+	if err = picture.TooLarge(size); size <= picture.MaxBytes {
+		info, err = picture.Look(data)
+	}
+	switch {
+	case errors.Is(err, picture.ErrLarge):
+		return readResult{}, false, tool.Coded("IMAGE_TOO_LARGE", tool.Parse("read %s: the image %w; make a smaller copy of it, and read that", l.shown(), err))
+	case err != nil:
+		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.shown(), err))
+	}
+	sum := sha256.Sum256(data)
+	return readResult{
+		Output: fmt.Sprintf("%s, %s", info, humanSize(int64(len(data)))),
+		SHA256: hex.EncodeToString(sum[:]),
+		images: []tool.Image{{Mime: info.Mime, Data: data}},
+	}, true, nil
+}
+
+// readHead reads the first n bytes of a file, or all that it has.
+func readHead(f io.ReaderAt, n int) ([]byte, error) {
+	head := make([]byte, n)
+	n, err := f.ReadAt(head, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return head[:n], err
+}

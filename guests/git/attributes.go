@@ -1,0 +1,152 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/guests/internal/gitignore"
+)
+
+// attributes is what gitattributes(5) says about a path, as far as it matters here.
+// What names a program, such as filter and diff, is told and never run.
+type attributes struct {
+	text     string // set, unset, auto or ""
+	eol      string
+	binary   bool   // diff is unset
+	filter   string // the name of one, or what else changes the content: ident or an encoding
+	textDiff bool   // diff is set: it is text whatever it holds
+}
+
+type attributeRule struct {
+	pattern  gitignore.Pattern
+	settings []string
+}
+
+// attributeFile is the rules of one directory, and of those above.
+type attributeFile struct {
+	depth  int // names in the path of its directory
+	rules  []attributeRule
+	parent *attributeFile
+}
+
+const maxAttributeBytes = 1 << 20
+
+// attributesOf reads .gitattributes files where they are needed. Those of info come
+// last, as they are stronger.
+func (c *call) attributesOf(path string) attributes {
+	if c.attrs == nil {
+		c.attrs = map[string]*attributeFile{}
+		c.ownAttrs = parseAttributes(readAttributes(filepath.Join(c.CommonDir, "info", "attributes")))
+	}
+	names := strings.Split(path, "/")
+	var out attributes
+	f := c.attributesIn(strings.Join(names[:len(names)-1], "/"))
+	var levels []*attributeFile
+	for ; f != nil; f = f.parent {
+		levels = append(levels, f)
+	}
+	for i := len(levels) - 1; i >= 0; i-- {
+		out.apply(levels[i].rules, names[levels[i].depth:])
+	}
+	out.apply(c.ownAttrs, names)
+	return out
+}
+
+func (a *attributes) apply(rules []attributeRule, names []string) {
+	for i := range rules {
+		if !rules[i].pattern.Match(names, false) {
+			continue
+		}
+		for _, s := range rules[i].settings {
+			a.set(s)
+		}
+	}
+}
+
+func (a *attributes) set(s string) {
+	name, value, _ := strings.Cut(s, "=")
+	state := "set"
+	switch {
+	case value != "":
+		state = value
+	case strings.HasPrefix(name, "-"):
+		name, state = name[1:], "unset"
+	case strings.HasPrefix(name, "!"):
+		name, state = name[1:], ""
+	}
+	switch name {
+	case "text":
+		a.text = state
+	case "crlf": // as it was called before
+		a.text = map[string]string{"set": "set", "unset": "unset", "input": "set"}[state]
+	case "eol":
+		a.eol = state
+	case "diff":
+		a.binary, a.textDiff = state == "unset", state == "set"
+	case "binary":
+		if state == "set" {
+			a.text, a.binary, a.textDiff = "unset", true, false
+		}
+	case "filter":
+		a.filter = ""
+		if state != "unset" {
+			a.filter = state
+		}
+	case "ident", "working-tree-encoding":
+		if state != "unset" && state != "" {
+			a.filter = name
+		}
+	}
+}
+
+func (c *call) attributesIn(dir string) *attributeFile {
+	if f, ok := c.attrs[dir]; ok {
+		return f
+	}
+	var parent *attributeFile
+	depth := 0
+	if dir != "" {
+		up := ""
+		if i := strings.LastIndexByte(dir, '/'); i >= 0 {
+			up = dir[:i]
+		}
+		parent = c.attributesIn(up)
+		depth = strings.Count(dir, "/") + 1
+	}
+	f := parent
+	if c.Worktree != "" {
+		if rules := parseAttributes(readAttributes(filepath.Join(c.Worktree, filepath.FromSlash(dir), ".gitattributes"))); len(rules) > 0 {
+			f = &attributeFile{depth, rules, parent}
+		}
+	}
+	c.attrs[dir] = f
+	return f
+}
+
+func readAttributes(name string) []byte {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxAttributeBytes))
+	return text
+}
+
+func parseAttributes(text []byte) (rules []attributeRule) {
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || strings.HasPrefix(fields[0], "#") || strings.HasPrefix(fields[0], `"`) || strings.HasPrefix(fields[0], "[attr]") || strings.HasPrefix(fields[0], "!") {
+			continue
+		}
+		if p, ok := gitignore.ParseLine(fields[0]); ok {
+			rules = append(rules, attributeRule{p, fields[1:]})
+		}
+	}
+	return rules
+}

@@ -1,0 +1,124 @@
+// Command git is the guest module with the tool git: what a repository holds, without
+// a process. It reads the repository itself and changes nothing, see RATIONALE, "Why
+// does the tool git read the repository itself?"
+//
+// Words: a change is a file that differs between two sides, each of which is a tree,
+// the index or the files of the worktree. A page is the part of an output that one
+// call returns.
+//
+// The module may run in 64 MiB of memory.
+package main
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+func init() {
+	// Most of what is allocated is large and short-lived.
+	const softLimit = 44 << 20
+	debug.SetMemoryLimit(softLimit)
+	tool.Module("git", "0.1.0")
+	tool.Register("git", "Look at a git repository, read-only: status (as --short --branch), log, diff, show, blame, branches. "+
+		"Starts no process, so no hook or filter runs. A long output ends with how to go on.",
+		run, tool.ReadsFiles())
+}
+
+type args struct {
+	Operation string `json:"operation" desc:"What to look at." enum:"status,log,diff,show,blame,branches"`
+	Path      string `json:"path,omitempty" desc:"Only this file or directory. Also chooses the repository; default: that of the working directory."`
+	Revision  string `json:"revision,omitempty" desc:"Branch, tag or commit, such as HEAD~2; A..B for log and diff; REV:PATH shows a file. diff compares it with the files."`
+	Staged    bool   `json:"staged,omitempty" desc:"diff: what is staged."`
+	Format    string `json:"format,omitempty" desc:"log: oneline or full; log, diff and show: patch or numstat." enum:"oneline,full,patch,numstat"`
+	Limit     int    `json:"limit,omitempty" desc:"log: commits, default 20; others: lines." min:"1" max:"1000"`
+	Offset    int    `json:"offset,omitempty" desc:"Where to go on: commits of log or lines to skip; blame: the first line." min:"0"`
+}
+
+type result struct {
+	Output     string `json:"output"`
+	NextOffset int    `json:"next_offset,omitempty"` // where to go on; absent when the output is whole
+}
+
+// call is one call of the tool.
+type call struct {
+	args
+	*repo.Repo
+	cwd   string
+	only  string // the path from the top of the repository; "" is all
+	named bool   // it is exactly what the call names, and it can be read
+	page  page
+	notes []string // said at the end
+
+	attrs    map[string]*attributeFile // by directory
+	ownAttrs []attributeRule
+	indexed  map[string]*repo.IndexEntry // what the files are compared with
+}
+
+func run(ctx context.Context, in args) (result, error) {
+	n := 0
+	check := func() error {
+		if n++; n%16 == 0 {
+			runtime.Gosched() // there is one thread: without this the deadline's timer does not fire
+		}
+		return ctx.Err()
+	}
+	c, err := open(in, check)
+	if err != nil {
+		return result{}, err
+	}
+	defer c.Close()
+	if err := c.checkArgs(); err != nil {
+		return result{}, err
+	}
+	switch in.Operation {
+	case "status":
+		err = c.status()
+	case "log":
+		err = c.log()
+	case "diff":
+		err = c.diff()
+	case "show":
+		err = c.show()
+	case "blame":
+		err = c.blame()
+	case "branches":
+		err = c.branches()
+	default:
+		err = tool.InvalidInput("operation %q is not one of status, log, diff, show, blame, branches", in.Operation)
+	}
+	if err != nil && err != errFull {
+		return result{}, c.explain(err)
+	}
+	return c.result(), nil
+}
+
+// checkArgs refuses arguments that the operation would not look at: who gives them
+// expects something of them.
+func (c *call) checkArgs() error {
+	refuse := func(given bool, name, of string) error {
+		if given {
+			return tool.InvalidInput("%s is for %s, not for %s", name, of, c.Operation)
+		}
+		return nil
+	}
+	is := func(ops ...string) bool {
+		for _, op := range ops {
+			if c.Operation == op {
+				return true
+			}
+		}
+		return false
+	}
+	err := refuse(c.Staged && !is("diff"), "staged", "diff")
+	if err == nil {
+		err = refuse(c.Revision != "" && is("status", "branches"), "revision", "log, diff, show and blame")
+	}
+	if err == nil {
+		err = refuse(c.Format != "" && is("status", "blame", "branches"), "format", "log, diff and show")
+	}
+	return err
+}

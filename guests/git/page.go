@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/lines"
+)
+
+const (
+	// maxOutput is how many bytes of output one call returns, and maxLine how many
+	// characters of a line.
+	maxOutput = 50 << 10
+	maxLine   = 2000
+)
+
+// errFull ends an operation when the page is full.
+var errFull = errors.New("the page is full")
+
+// page is the part of the output that is returned.
+type page struct {
+	out   strings.Builder
+	skip  int // lines before the page
+	limit int // lines of it; 0 is any number
+	lines int // so far, skipped ones too
+	full  bool
+	next  int // where to go on, of what is not counted in lines
+}
+
+// line adds a line without its ending. The error is errFull when it has no place.
+func (p *page) line(text string) error {
+	if p.lines++; p.lines <= p.skip {
+		return nil
+	}
+	if p.limit > 0 && p.lines > p.skip+p.limit || p.out.Len()+len(text) > maxOutput && p.out.Len() > 0 {
+		p.lines--
+		p.full = true
+		return errFull
+	}
+	if len(text) > maxLine {
+		if part, more := lines.Cut([]byte(text), maxLine); more {
+			text = fmt.Sprintf("%s [line cut: it has %d bytes]", part, len(text))
+		}
+	}
+	p.out.WriteString(text)
+	p.out.WriteByte('\n')
+	return nil
+}
+
+func (p *page) linef(format string, args ...any) error { return p.line(fmt.Sprintf(format, args...)) }
+
+// text adds all lines of a text.
+func (p *page) text(text, indent string) error {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line != "" {
+			line = indent + line
+		}
+		if err := p.line(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note has something said at the end, once.
+func (c *call) note(format string, args ...any) {
+	const most = 20
+	text := fmt.Sprintf(format, args...)
+	for _, n := range c.notes {
+		if n == text {
+			return
+		}
+	}
+	if len(c.notes) < most {
+		c.notes = append(c.notes, text)
+	}
+}
+
+func (c *call) result() result {
+	out := result{}
+	if c.page.full {
+		if out.NextOffset = c.page.next; out.NextOffset == 0 {
+			out.NextOffset = c.page.lines
+		}
+		how := fmt.Sprintf("to go on, call git again with offset=%d", out.NextOffset)
+		if c.Operation == "diff" || c.Operation == "show" || c.Operation == "log" && c.page.next == 0 {
+			how += ", or name a path; format=numstat lists the files"
+		}
+		c.notes = append(c.notes, "there is more; "+how)
+	}
+	text := c.page.out.String()
+	for _, n := range c.notes {
+		text += "[" + n + "]\n"
+	}
+	out.Output = strings.TrimSuffix(text, "\n")
+	return out
+}

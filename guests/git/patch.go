@@ -1,0 +1,448 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/guests/git/textdiff"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// maxText is how large a file can be that is compared line by line.
+const maxText = 2 << 20
+
+// content is what a file holds.
+type content struct {
+	data []byte
+	size int64
+	why  string // it cannot be compared line by line: secret, large
+}
+
+// content reads a file of any side.
+func (c *call) content(f file) (content, error) {
+	switch {
+	case !f.exists():
+		return content{}, nil
+	case f.mode == repo.ModeGitlink:
+		data := fmt.Appendf(nil, "Subproject commit %s\n", f.id)
+		return content{data: data, size: int64(len(data))}, nil
+	case c.secret(f.path):
+		return content{why: "secret"}, nil
+	case f.working:
+		return c.workingContent(f)
+	}
+	data, err := c.ReadAs(f.id, repo.KindBlob)
+	if repo.IsTooLarge(err) {
+		return content{size: repo.MaxObject + 1, why: "large"}, nil
+	}
+	out := content{data: data, size: int64(len(data))}
+	if len(data) > maxText && !isBinary(data) {
+		out.why = "large"
+	}
+	return out, err
+}
+
+func (c *call) workingContent(f file) (content, error) {
+	name := c.abs(f.path)
+	if f.mode == repo.ModeLink {
+		target, err := os.Readlink(name)
+		if err != nil {
+			return content{}, tool.IO("read the link %s: %w", show(name), err)
+		}
+		return content{data: []byte(target), size: int64(len(target))}, nil
+	}
+	info, err := os.Lstat(name)
+	if err != nil {
+		return content{}, tool.IO("read %s: %w", show(name), err)
+	}
+	if info.Size() > maxCompare {
+		return content{size: info.Size(), why: "large"}, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return content{}, tool.IO("read %s: %w", show(name), err)
+	}
+	if e := c.indexed[f.path]; e != nil {
+		if data, err = c.normal(e, c.attributesOf(f.path), data); err != nil {
+			return content{}, err
+		}
+	}
+	out := content{data: data, size: int64(len(data))}
+	if len(data) > maxText && !isBinary(data) {
+		out.why = "large"
+	}
+	return out, nil
+}
+
+// patches writes changes as git diff does.
+func (c *call) patches(changes []change) error {
+	for i := range changes {
+		if err := c.Check(); err != nil {
+			return err
+		}
+		ch := changes[i]
+		var err error
+		if ch.letter() == 'T' { // two files that have nothing to do with each other
+			if err = c.patch(change{from: ch.from}); err == nil {
+				err = c.patch(change{to: ch.to})
+			}
+		} else {
+			err = c.patch(ch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) patch(ch change) error {
+	from, to := ch.from, ch.to
+	old, err := c.content(from)
+	if err != nil {
+		return err
+	}
+	now, err := c.content(to)
+	if err != nil {
+		return err
+	}
+	if to.working && now.why == "" {
+		to.id, to.working = hashOf(now.data), false
+		if to.id == from.id && to.mode == from.mode {
+			return nil // it was only touched
+		}
+	}
+	a, b := from.path, to.path
+	if !from.exists() {
+		a = b
+	} else if !to.exists() {
+		b = a
+	}
+	head := []string{"diff --git " + quote("a/"+a) + " " + quote("b/"+b)}
+	sameMode := ""
+	switch {
+	case !from.exists():
+		head = append(head, fmt.Sprintf("new file mode %06o", to.mode))
+	case !to.exists():
+		head = append(head, fmt.Sprintf("deleted file mode %06o", from.mode))
+	case from.mode != to.mode:
+		head = append(head, fmt.Sprintf("old mode %06o", from.mode), fmt.Sprintf("new mode %06o", to.mode))
+	default:
+		sameMode = fmt.Sprintf(" %06o", to.mode)
+	}
+	if ch.renamed() {
+		head = append(head, fmt.Sprintf("similarity index %d%%", ch.score), "rename from "+quote(a), "rename to "+quote(b))
+	}
+	id := func(f file) string {
+		if f.working {
+			return strings.Repeat("?", len(c.Short(repo.ID{})))
+		}
+		return c.Short(f.id)
+	}
+	same := from.exists() && to.exists() && !to.working && from.id == to.id
+	if !same {
+		head = append(head, "index "+id(from)+".."+id(to)+sameMode)
+	}
+	for _, line := range head {
+		if err := c.page.line(line); err != nil {
+			return err
+		}
+	}
+	if same {
+		return nil
+	}
+	aName, bName := "/dev/null", "/dev/null"
+	if from.exists() {
+		aName = quote("a/" + a)
+	}
+	if to.exists() {
+		bName = quote("b/" + b)
+	}
+	why := old.why + now.why
+	switch {
+	case strings.Contains(why, "secret"):
+		return c.page.line(notShown(ch.path()))
+	case c.binary(ch.path(), old, now):
+		return c.page.linef("Binary files %s and %s differ", aName, bName)
+	case why != "":
+		return c.page.linef("[%s: %d and %d bytes, too large to compare]", quote(ch.path()), old.size, now.size)
+	}
+	x, y := textdiff.Lines(old.data), textdiff.Lines(now.data)
+	changes, err := textdiff.Diff(x, y, c.Check)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	tab := func(name string) string { // where the name ends would not be seen
+		if strings.Contains(name, " ") {
+			return name + "\t"
+		}
+		return name
+	}
+	if err := c.page.line("--- " + tab(aName)); err != nil {
+		return err
+	}
+	if err := c.page.line("+++ " + tab(bName)); err != nil {
+		return err
+	}
+	return textdiff.Unified(x, y, changes, func(mark byte, line []byte) error {
+		text, whole := bytes.CutSuffix(line, []byte{'\n'})
+		err := c.page.line(string(mark) + string(text))
+		if err == nil && !whole {
+			err = c.page.line(`\ No newline at end of file`)
+		}
+		return err
+	})
+}
+
+// binary reports whether git would not show the lines of a change.
+func (c *call) binary(path string, sides ...content) bool {
+	a := c.attributesOf(path)
+	if a.binary || a.textDiff {
+		return a.binary
+	}
+	for _, s := range sides {
+		if isBinary(s.data) {
+			return true
+		}
+	}
+	return false
+}
+
+// numstat writes how many lines were added and removed, as git diff --numstat does.
+func (c *call) numstat(changes []change) error {
+	for _, ch := range changes {
+		if err := c.Check(); err != nil {
+			return err
+		}
+		name := ch.path()
+		if ch.renamed() {
+			name = renameName(ch.from.path, ch.to.path)
+		} else {
+			name = quote(name)
+		}
+		old, err := c.content(ch.from)
+		if err != nil {
+			return err
+		}
+		now, err := c.content(ch.to)
+		if err != nil {
+			return err
+		}
+		if ch.to.working && now.why == "" && ch.from.exists() && hashOf(now.data) == ch.from.id && ch.from.mode == ch.to.mode {
+			continue // it was only touched
+		}
+		added, removed := 0, 0
+		switch {
+		case old.why+now.why != "" || c.binary(ch.path(), old, now):
+			err = c.page.line("-\t-\t" + name)
+		default:
+			if bytes.Equal(old.data, now.data) {
+				err = c.page.line("0\t0\t" + name)
+				break
+			}
+			var changes []textdiff.Change
+			if changes, err = textdiff.Diff(textdiff.Lines(old.data), textdiff.Lines(now.data), c.Check); err != nil {
+				return err
+			}
+			for _, d := range changes {
+				added += d.BEnd - d.B
+				removed += d.AEnd - d.A
+			}
+			err = c.page.linef("%d\t%d\t%s", added, removed, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renameName writes both names of a file with what they share but once, as git does.
+func renameName(a, b string) string {
+	if unusual(a) || unusual(b) {
+		return quote(a) + " => " + quote(b)
+	}
+	head := 0
+	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
+		if a[i] == '/' {
+			head = i + 1
+		}
+	}
+	tail := 0
+	least := max(head-1, 0)
+	for i := 1; i <= len(a)-least && i <= len(b)-least && a[len(a)-i] == b[len(b)-i]; i++ {
+		if a[len(a)-i] == '/' {
+			tail = i
+		}
+	}
+	if head == 0 && tail == 0 {
+		return a + " => " + b
+	}
+	return a[:head] + "{" + a[head:max(head, len(a)-tail)] + " => " + b[head:max(head, len(b)-tail)] + "}" + a[len(a)-tail:]
+}
+
+// write writes changes in the format of the call.
+func (c *call) write(changes []change) error {
+	changes, err := c.findRenames(changes)
+	if err != nil {
+		return err
+	}
+	if c.Format == "numstat" {
+		return c.numstat(changes)
+	}
+	return c.patches(changes)
+}
+
+// diff is the operation.
+func (c *call) diff() error {
+	if c.Format != "" && c.Format != "patch" && c.Format != "numstat" {
+		return tool.InvalidInput("format %s is for log; diff has patch and numstat", c.Format)
+	}
+	changes, err := c.differing()
+	if err != nil {
+		return err
+	}
+	if err := c.write(changes); err != nil {
+		return err
+	}
+	if c.page.lines == 0 {
+		c.note("nothing differs")
+	}
+	return nil
+}
+
+// differing lists what git diff with the same arguments compares.
+func (c *call) differing() ([]change, error) {
+	if a, b, three, ok := cutRange(c.Revision); ok {
+		if c.Staged {
+			return nil, tool.InvalidInput("staged compares with one revision, not with a range")
+		}
+		from, err := c.CommitOf(a)
+		if err != nil {
+			return nil, err
+		}
+		to, err := c.CommitOf(b)
+		if err != nil {
+			return nil, err
+		}
+		tree := from.Tree
+		if three {
+			base, err := c.mergeBase(from.ID, to.ID)
+			if err != nil {
+				return nil, err
+			}
+			if base == nil {
+				return nil, tool.InvalidInput("%s: the two have no common ancestor; A..B compares them", c.Revision)
+			}
+			tree = base.Tree
+		}
+		return c.diffTrees(tree, to.Tree, false)
+	}
+	x, err := c.Index()
+	if err != nil {
+		return nil, err
+	}
+	c.indexed = map[string]*repo.IndexEntry{}
+	for i := range x.Entries {
+		if e := &x.Entries[i]; c.covers(e.Path) {
+			c.indexed[e.Path] = e
+		}
+	}
+	var tree repo.ID
+	switch {
+	case c.Revision != "":
+		commit, err := c.CommitOf(c.Revision)
+		if err != nil {
+			return nil, err
+		}
+		tree = commit.Tree
+	case c.Staged:
+		if tree, err = c.headTree(); err != nil {
+			return nil, err
+		}
+	}
+	var staged []change
+	if c.Staged || c.Revision != "" {
+		if staged, err = c.diffIndex(tree, x); err != nil || c.Staged {
+			return staged, err
+		}
+	}
+	s, err := c.scanWorktree(x, false)
+	if err != nil {
+		return nil, err
+	}
+	c.noteConflicts(x)
+	return overlay(staged, s.found), nil
+}
+
+// overlay is what differs between a tree and the worktree: what differs between the
+// tree and the index, and between that and the worktree.
+func overlay(staged, working []change) []change {
+	if len(staged) == 0 {
+		return working
+	}
+	at := map[string]int{}
+	out := make([]change, 0, len(staged)+len(working))
+	for _, ch := range staged {
+		at[ch.path()] = len(out)
+		out = append(out, ch)
+	}
+	for _, ch := range working {
+		if i, ok := at[ch.path()]; ok {
+			out[i].to = ch.to
+			continue
+		}
+		out = append(out, ch)
+	}
+	kept := out[:0]
+	for _, ch := range out {
+		if ch.from.exists() || ch.to.exists() {
+			kept = append(kept, ch)
+		}
+	}
+	sortChanges(kept)
+	return kept
+}
+
+// headTree is the tree of HEAD, or an empty one.
+func (c *call) headTree() (repo.ID, error) {
+	head, err := c.Head()
+	if err != nil || head.ID.IsZero() {
+		return repo.ID{}, err
+	}
+	commit, err := c.Commit(head.ID)
+	if err != nil {
+		return repo.ID{}, err
+	}
+	return commit.Tree, nil
+}
+
+func (c *call) noteConflicts(x *repo.Index) {
+	n := 0
+	for i := range x.Entries {
+		if e := &x.Entries[i]; e.Stage > 0 && c.covers(e.Path) && (i == 0 || x.Entries[i-1].Path != e.Path) {
+			n++
+		}
+	}
+	if n > 0 {
+		c.note("%d files with conflicts are not compared; status names them, and file_read shows them", n)
+	}
+}
+
+// cutRange splits A..B, A...B and "A B"; an end that is left out is HEAD.
+func cutRange(rev string) (a, b string, three, ok bool) {
+	if a, b, ok := strings.Cut(strings.TrimSpace(rev), " "); ok {
+		return a, strings.TrimSpace(b), false, true
+	}
+	if a, b, ok = strings.Cut(rev, "..."); ok {
+		return a, b, true, true
+	}
+	a, b, ok = strings.Cut(rev, "..")
+	return a, b, false, ok
+}

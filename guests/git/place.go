@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// open finds the repository of a call.
+func open(in args, check func() error) (*call, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, tool.IO("working directory: %w", err)
+	}
+	if strings.ContainsRune(in.Path, 0) || !utf8.ValidString(in.Path) {
+		return nil, tool.InvalidInput("path %q is not one", in.Path)
+	}
+	abs := filepath.FromSlash(in.Path)
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(cwd, abs)
+	}
+	abs = filepath.Clean(abs)
+	r, err := repo.Open(abs, check)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{args: in, Repo: r, cwd: cwd, page: page{skip: max(in.Offset, 0), limit: in.Limit}}
+	top := r.Worktree
+	if top == "" {
+		top = r.GitDir
+	}
+	rel, err := filepath.Rel(top, abs)
+	if err != nil || !filepath.IsLocal(rel) {
+		r.Close()
+		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(top))
+	}
+	if rel = filepath.ToSlash(rel); in.Path != "" && rel != "." {
+		if part, _, _ := strings.Cut(rel, "/"); part == ".git" || r.Worktree == "" {
+			r.Close()
+			return nil, tool.InvalidInput("path %s is inside the git directory", show(in.Path))
+		}
+		c.only = rel
+	}
+	return c, nil
+}
+
+// explain adds to an error what may have been meant.
+func (c *call) explain(err error) error {
+	unknown, ok := errors.AsType[*repo.UnknownError](err)
+	if !ok {
+		return err
+	}
+	if near := nearby(unknown.Name, c.Names()); len(near) > 0 {
+		return tool.NotFound("%w; did you mean %s?", unknown.Unwrap(), strings.Join(near, " or "))
+	}
+	return tool.NotFound("%w; operation branches lists the branches", unknown.Unwrap())
+}
+
+// nearby returns at most three of the candidates that name may be a mistake for.
+func nearby(name string, candidates []string) []string {
+	const most, tooLong = 3, 100
+	type scored struct {
+		name  string
+		score int
+	}
+	var found []scored
+	if len(name) > tooLong {
+		return nil
+	}
+	lower := strings.ToLower(name)
+	for _, c := range candidates {
+		if len(c) > tooLong {
+			continue
+		}
+		last := strings.ToLower(c[strings.LastIndexByte(c, '/')+1:])
+		if score := min(nearest.Distance(lower, strings.ToLower(c)), nearest.Distance(lower, last)); score <= max(2, len(name)/3) && score < len(name)-1 {
+			found = append(found, scored{c, score})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b scored) int { return a.score - b.score })
+	var names []string
+	for _, s := range found[:min(most, len(found))] {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// covers reports whether a path is the one that the call is about, or below it.
+func (c *call) covers(path string) bool {
+	return c.only == "" || path == c.only || strings.HasPrefix(path, c.only) && path[len(c.only)] == '/'
+}
+
+// leads reports whether something in a directory, which ends in a slash or is "",
+// is covered.
+func (c *call) leads(dir string) bool {
+	return c.only == "" || c.covers(strings.TrimSuffix(dir, "/")) || strings.HasPrefix(c.only+"/", dir)
+}
+
+// abs is where a path of the repository is.
+func (c *call) abs(path string) string {
+	top := c.Worktree
+	if top == "" {
+		top = c.GitDir
+	}
+	if path == "" {
+		return top
+	}
+	return top + "/" + path
+}
+
+// secret reports whether the content of a path must not be shown. The host has asked
+// about a file that the call names, and if nobody had said yes it could not be opened.
+func (c *call) secret(path string) bool {
+	if _, secret := paths.Read(c.abs(path)); !secret {
+		return false
+	}
+	if path != c.only || c.Worktree == "" {
+		return true
+	}
+	f, err := os.Open(c.abs(path))
+	if err != nil {
+		return true
+	}
+	_ = f.Close()
+	return false
+}
+
+// notShown is what stands in the place of a secret.
+func notShown(path string) string {
+	return fmt.Sprintf("[%s: looks like a secret; not shown, unless a call names it as path and a person says yes]", quote(path))
+}
+
+// relative is a path of the repository as seen from the working directory.
+func (c *call) relative(path string) string {
+	rel, err := filepath.Rel(c.cwd, c.abs(path))
+	if err != nil {
+		return path
+	}
+	if rel = filepath.ToSlash(rel); strings.HasSuffix(path, "/") {
+		rel += "/"
+	}
+	return rel
+}
+
+// quote is a name as git prints it: in quotes if it has characters that would not
+// be seen.
+func quote(name string) string {
+	if !unusual(name) {
+		return name
+	}
+	return `"` + escape(name) + `"`
+}
+
+func unusual(name string) bool {
+	return !utf8.ValidString(name) || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\\' })
+}
+
+func escape(name string) string {
+	var b strings.Builder
+	valid := utf8.ValidString(name)
+	for i := range len(name) {
+		ch := name[i]
+		if at := strings.IndexByte("\a\b\t\n\v\f\r\"\\", ch); at >= 0 {
+			b.WriteByte('\\')
+			b.WriteByte(`abtnvfr"\`[at])
+		} else if ch < ' ' || ch == 0x7f || ch >= utf8.RuneSelf && !valid {
+			fmt.Fprintf(&b, `\%03o`, ch)
+		} else {
+			b.WriteByte(ch)
+		}
+	}
+	return b.String()
+}
+
+// show is a name in an error.
+func show(name string) string {
+	if unusual(name) {
+		return strconv.Quote(name)
+	}
+	return name
+}

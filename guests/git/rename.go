@@ -1,0 +1,249 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/guests/git/repo"
+)
+
+const (
+	fullScore = 60_000
+	minScore  = fullScore / 2
+	// minNameScore is enough for the only two files of a name.
+	minNameScore = fullScore * 3 / 4
+
+	// What is compared to find renames that have changed the content.
+	maxRenamePairs = 40_000
+	maxRenameFile  = 512 << 10
+	maxRenameBytes = 24 << 20
+)
+
+// findRenames joins what was removed with what was added where one is the other under
+// another name, as git does: the same content, or half of it. It returns the changes
+// sorted.
+func (c *call) findRenames(changes []change) ([]change, error) {
+	var gone, made []int
+	for i := range changes {
+		switch changes[i].letter() {
+		case 'D':
+			gone = append(gone, i)
+		case 'A':
+			made = append(made, i)
+		}
+	}
+	if len(gone) == 0 || len(made) == 0 {
+		return changes, nil
+	}
+	r := renames{call: c, changes: changes, used: map[int]bool{}}
+	r.exact(gone, made)
+	gone, made = r.left(gone), r.left(made)
+	if len(gone) > 0 && len(made) > 0 {
+		if len(gone)*len(made) > maxRenamePairs {
+			c.note("so many files were removed and added that renames with changes were not looked for")
+		} else if err := r.inexact(gone, made); err != nil {
+			return nil, err
+		}
+	}
+	var out []change
+	for i := range changes {
+		if !r.used[i] || changes[i].to.exists() {
+			out = append(out, changes[i])
+		}
+	}
+	sortChanges(out)
+	return out, nil
+}
+
+type renames struct {
+	*call
+	changes []change
+	used    map[int]bool
+	sums    map[int]*spans
+	read    int
+}
+
+func (r *renames) left(of []int) (out []int) {
+	for _, i := range of {
+		if !r.used[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (r *renames) join(from, to, score int) {
+	r.used[from], r.used[to] = true, true
+	r.changes[to].from = r.changes[from].from
+	r.changes[to].score = score * 100 / fullScore
+}
+
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// exact joins files of the same content, those of the same name first.
+func (r *renames) exact(gone, made []int) {
+	byID := map[repo.ID][]int{}
+	for _, i := range gone {
+		if id := r.changes[i].from.id; !r.changes[i].from.working {
+			byID[id] = append(byID[id], i)
+		}
+	}
+	for _, to := range made {
+		f := &r.changes[to].to
+		if f.working {
+			continue
+		}
+		best, bestScore := -1, -1
+		for _, from := range byID[f.id] {
+			old := &r.changes[from].from
+			if r.used[from] || repo.Type(old.mode) != repo.Type(f.mode) {
+				continue
+			}
+			score := 0
+			if base(old.path) == base(f.path) {
+				score = 1
+			}
+			if score > bestScore {
+				best, bestScore = from, score
+			}
+		}
+		if best >= 0 {
+			r.join(best, to, fullScore)
+		}
+	}
+}
+
+func (r *renames) inexact(gone, made []int) error {
+	r.sums = map[int]*spans{}
+	count := func(of []int, path func(i int) string) map[string]int {
+		only := map[string]int{}
+		for _, i := range of {
+			name := base(path(i))
+			if _, twice := only[name]; twice {
+				only[name] = -1
+			} else {
+				only[name] = i
+			}
+		}
+		return only
+	}
+	goneNames := count(gone, func(i int) string { return r.changes[i].from.path })
+	madeNames := count(made, func(i int) string { return r.changes[i].to.path })
+	for _, from := range gone {
+		name := base(r.changes[from].from.path)
+		to, ok := madeNames[name]
+		if !ok || to < 0 || goneNames[name] != from {
+			continue
+		}
+		score, err := r.score(from, to, minNameScore)
+		if err != nil {
+			return err
+		}
+		if score >= minNameScore {
+			r.join(from, to, score)
+		}
+	}
+	gone, made = r.left(gone), r.left(made)
+	type pair struct{ from, to, score, name int }
+	var pairs []pair
+	for _, to := range made {
+		var best []pair
+		for _, from := range gone {
+			score, err := r.score(from, to, minScore)
+			if err != nil {
+				return err
+			}
+			if score < minScore {
+				continue
+			}
+			p := pair{from: from, to: to, score: score}
+			if base(r.changes[from].from.path) == base(r.changes[to].to.path) {
+				p.name = 1
+			}
+			best = append(best, p)
+		}
+		pairs = append(pairs, best...)
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.name, a.name))
+	})
+	for _, p := range pairs {
+		if !r.used[p.from] && !r.used[p.to] {
+			r.join(p.from, p.to, p.score)
+		}
+	}
+	return nil
+}
+
+// spans is how many bytes of a file are in which pieces; a piece is a line, or 64
+// bytes of a longer one.
+type spans struct {
+	size  int
+	bytes map[uint32]int
+}
+
+// score says how much of the larger of two files is in both.
+func (r *renames) score(from, to, least int) (int, error) {
+	old, now := &r.changes[from].from, &r.changes[to].to
+	if repo.Type(old.mode) != repo.Type(repo.ModeFile) || repo.Type(now.mode) != repo.Type(repo.ModeFile) {
+		return 0, nil
+	}
+	a, err := r.spansOf(from, *old)
+	if err != nil || a == nil {
+		return 0, err
+	}
+	b, err := r.spansOf(to, *now)
+	if err != nil || b == nil {
+		return 0, err
+	}
+	large, small := max(a.size, b.size), min(a.size, b.size)
+	if small == 0 || large*(fullScore-least) < (large-small)*fullScore {
+		return 0, nil
+	}
+	both := 0
+	for hash, n := range a.bytes {
+		both += min(n, b.bytes[hash])
+	}
+	return int(int64(both) * fullScore / int64(large)), nil
+}
+
+// spansOf returns nil for a file that is not looked at.
+func (r *renames) spansOf(i int, f file) (*spans, error) {
+	if s, ok := r.sums[i]; ok {
+		return s, nil
+	}
+	c, err := r.content(f)
+	if err != nil {
+		return nil, err
+	}
+	r.read += len(c.data)
+	if c.why != "" || len(c.data) > maxRenameFile || r.read > maxRenameBytes {
+		r.sums[i] = nil
+		return nil, nil
+	}
+	s := &spans{size: len(c.data), bytes: map[uint32]int{}}
+	text := !isBinary(c.data)
+	var x, y uint32
+	n := 0
+	for at, ch := range c.data {
+		if text && ch == '\r' && at+1 < len(c.data) && c.data[at+1] == '\n' {
+			continue
+		}
+		was := x
+		x = x<<7 ^ y>>25
+		y = y<<7 ^ was>>25
+		x += uint32(ch)
+		const longest, buckets = 64, 107927
+		if n++; n < longest && ch != '\n' {
+			continue
+		}
+		s.bytes[(x+y*0x61)%buckets] += n
+		n, x, y = 0, 0, 0
+	}
+	if n > 0 {
+		s.bytes[(x+y*0x61)%107927] += n
+	}
+	r.sums[i] = s
+	return s, nil
+}

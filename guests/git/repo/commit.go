@@ -1,0 +1,178 @@
+package repo
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Commit is a commit.
+type Commit struct {
+	ID        ID
+	Tree      ID
+	Parents   []ID // none where a shallow clone ends
+	Author    Signature
+	Committer Signature
+	Message   string // UTF-8; without blank lines around it
+	Cut       bool   // the message is longer
+}
+
+// Subject is the first paragraph of the message as one line.
+func (c *Commit) Subject() string {
+	paragraph, _, _ := strings.Cut(c.Message, "\n\n")
+	var words []string
+	for line := range strings.Lines(paragraph) {
+		if line = strings.TrimSpace(line); line == "" {
+			break
+		}
+		words = append(words, line)
+	}
+	return strings.Join(words, " ")
+}
+
+// Signature says who has done something, and when.
+type Signature struct {
+	Name, Email string
+	When        time.Time // in the zone in which it was done
+}
+
+const (
+	maxParents = 1000
+	maxMessage = 64 << 10
+)
+
+// Commit reads a commit. Of one that is very large the message is cut.
+func (r *Repo) Commit(id ID) (*Commit, error) {
+	kind, data, cut, err := r.read(id, maxCut)
+	if err != nil {
+		return nil, err
+	}
+	if kind != KindCommit {
+		return nil, Corrupt("the object %s is a %s and not a commit", id, kind)
+	}
+	c := &Commit{ID: id, Cut: cut}
+	text, encoding := string(data), ""
+	for text != "" {
+		line, rest, _ := strings.Cut(text, "\n")
+		if text = rest; line == "" {
+			break
+		}
+		key, value, _ := strings.Cut(line, " ")
+		switch ok := true; key {
+		case "tree":
+			if c.Tree, ok = ParseID(value); !ok {
+				return nil, Corrupt("the commit %s has a tree that is no name of an object", id)
+			}
+		case "parent":
+			parent, ok := ParseID(value)
+			if !ok || len(c.Parents) == maxParents {
+				return nil, Corrupt("the commit %s has parents that are no names of objects, or too many", id)
+			}
+			c.Parents = append(c.Parents, parent)
+		case "author":
+			c.Author = signature(value)
+		case "committer":
+			c.Committer = signature(value)
+		case "encoding":
+			encoding = strings.ToLower(value)
+		}
+	}
+	if c.Tree.IsZero() {
+		return nil, Corrupt("the commit %s has no tree", id)
+	}
+	if r.shallow[id] {
+		c.Parents = nil
+	}
+	if len(text) > maxMessage {
+		text, c.Cut = text[:maxMessage], true
+	}
+	latin := strings.HasPrefix(encoding, "iso-8859-1") || strings.HasPrefix(encoding, "latin")
+	c.Message = strings.Trim(utf8Of(text, latin), "\n")
+	c.Author.Name, c.Committer.Name = utf8Of(c.Author.Name, latin), utf8Of(c.Committer.Name, latin)
+	return c, nil
+}
+
+// utf8Of is text that is UTF-8, or else, if it says so, Latin-1.
+func utf8Of(text string, latin bool) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	if !latin {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		b.WriteRune(rune(text[i]))
+	}
+	return b.String()
+}
+
+// signature reads NAME <EMAIL> SECONDS ZONE, as far as it goes.
+func signature(text string) (s Signature) {
+	open, end := strings.IndexByte(text, '<'), strings.LastIndexByte(text, '>')
+	if open < 0 || end < open {
+		s.Name = strings.TrimSpace(text)
+		return s
+	}
+	s.Name, s.Email = strings.TrimSpace(text[:open]), text[open+1:end]
+	fields := strings.Fields(text[end+1:])
+	if len(fields) == 0 {
+		return s
+	}
+	const lastSecond = 1 << 40 // beyond which no calendar goes
+	seconds, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil || seconds < 0 || seconds > lastSecond {
+		seconds = 0
+	}
+	offset := 0
+	if len(fields) > 1 {
+		if zone, err := strconv.Atoi(fields[1]); err == nil && -10000 < zone && zone < 10000 {
+			offset = (zone/100*60 + zone%100) * 60
+		}
+	}
+	s.When = time.Unix(seconds, 0).In(time.FixedZone("", offset))
+	return s
+}
+
+// Tag is an annotated tag.
+type Tag struct {
+	Object  ID
+	Name    string
+	Tagger  Signature
+	Message string
+}
+
+func parseTag(id ID, data []byte) (*Tag, error) {
+	t := new(Tag)
+	head, message, _ := strings.Cut(string(data), "\n\n")
+	for line := range strings.SplitSeq(head, "\n") {
+		key, value, _ := strings.Cut(line, " ")
+		switch key {
+		case "object":
+			t.Object, _ = ParseID(value)
+		case "tag":
+			t.Name = utf8Of(value, false)
+		case "tagger":
+			t.Tagger = signature(value)
+		}
+	}
+	if t.Object.IsZero() {
+		return nil, Corrupt("the tag %s is of no object", id)
+	}
+	t.Tagger.Name = utf8Of(t.Tagger.Name, false)
+	t.Message = strings.Trim(utf8Of(message[:min(len(message), maxMessage)], false), "\n")
+	return t, nil
+}
+
+// Tag reads an annotated tag.
+func (r *Repo) Tag(id ID) (*Tag, error) {
+	kind, data, _, err := r.read(id, maxCut)
+	if err != nil {
+		return nil, err
+	}
+	if kind != KindTag {
+		return nil, Corrupt("the object %s is a %s and not a tag", id, kind)
+	}
+	return parseTag(id, data)
+}

@@ -1,0 +1,344 @@
+package repo
+
+import (
+	"bytes"
+	"compress/zlib"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	// MaxObject is how large an object can be that is read.
+	MaxObject = 8 << 20
+	// maxCut is how much is read of an object of which the beginning will do.
+	maxCut = 256 << 10
+	// maxChain is how many deltas may stand between an object and the one that is
+	// whole, as in git, and maxChainBytes what they may make in all.
+	maxChain      = 4095
+	maxChainBytes = 256 << 20
+)
+
+// Read returns an object of at most [MaxObject] bytes. The bytes belong to nobody
+// else but must not be changed.
+func (r *Repo) Read(id ID) (Kind, []byte, error) {
+	kind, data, cut, err := r.read(id, MaxObject)
+	if err == nil && cut {
+		err = TooLarge("the object %s has more than %d MiB", id, MaxObject>>20)
+	}
+	return kind, data, err
+}
+
+// ReadAs is Read for an object of a kind.
+func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
+	kind, data, err := r.Read(id)
+	if err == nil && kind != want {
+		err = Corrupt("the object %s is a %s and not a %s", id, kind, want)
+	}
+	return data, err
+}
+
+// read also returns the beginning of an object that is larger than most, where it
+// is not a delta.
+func (r *Repo) read(id ID, most int) (kind Kind, data []byte, cut bool, err error) {
+	if err := r.check(); err != nil {
+		return 0, nil, false, err
+	}
+	p, off, err := r.findPacked(id)
+	if p != nil {
+		return r.unpack(p, off, most)
+	}
+	kind, data, cut, looseErr := r.readLoose(id, most)
+	if errors.Is(looseErr, fs.ErrNotExist) {
+		if err != nil {
+			return 0, nil, false, err // of a pack in which it may be
+		}
+		return 0, nil, false, r.missing(id)
+	}
+	return kind, data, cut, looseErr
+}
+
+// unpack reads an object of a pack, by way of those that it is a delta of.
+func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut bool, err error) {
+	type step struct {
+		p       *pack
+		off, at int64
+		size    int
+	}
+	var chain []step
+	for data == nil {
+		if kind, data = r.cache.get(p, off); data != nil {
+			break
+		}
+		e, err := p.entry(off)
+		if err != nil {
+			return 0, nil, false, err
+		}
+		if e.size > uint64(most) {
+			if len(chain) == 0 && e.kind <= KindTag {
+				data, err = r.inflate(p, e.at, most, true)
+				return e.kind, data, true, err
+			}
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", p.name, most>>20)
+		}
+		if e.kind <= KindTag {
+			kind = e.kind
+			if data, err = r.inflate(p, e.at, int(e.size), false); err != nil {
+				return 0, nil, false, err
+			}
+			r.cache.put(p, off, kind, data)
+			break
+		}
+		if chain = append(chain, step{p, off, e.at, int(e.size)}); len(chain) > maxChain {
+			return 0, nil, false, Corrupt("%s.pack has a chain of more than %d deltas", p.name, maxChain)
+		}
+		if off = e.base; e.kind == kindNameDelta {
+			base, at, err := r.findPacked(e.name)
+			if err != nil {
+				return 0, nil, false, err
+			}
+			if p, off = base, at; base == nil {
+				if kind, data, cut, err = r.readLoose(e.name, most); errors.Is(err, fs.ErrNotExist) {
+					err = r.missing(e.name)
+				} else if err == nil && cut {
+					err = TooLarge("the object %s has more than %d MiB", e.name, most>>20)
+				}
+				if err != nil {
+					return 0, nil, false, err
+				}
+			}
+		}
+	}
+	total := 0
+	for i := len(chain) - 1; i >= 0; i-- {
+		if err := r.check(); err != nil {
+			return 0, nil, false, err
+		}
+		s := chain[i]
+		delta, err := r.inflate(s.p, s.at, s.size, false)
+		if err != nil {
+			return 0, nil, false, err
+		}
+		out, size, ok := apply(data, delta, most)
+		if size > uint64(most) {
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", s.p.name, most>>20)
+		} else if !ok {
+			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
+		}
+		data = out
+		if total += len(data); total > maxChainBytes {
+			return 0, nil, false, TooLarge("a chain of deltas in %s.pack makes more than %d MiB", s.p.name, maxChainBytes>>20)
+		}
+		r.cache.put(s.p, s.off, kind, data)
+	}
+	return kind, data, false, nil
+}
+
+// inflate reads size bytes; cut says that there are more.
+func (r *Repo) inflate(p *pack, at int64, size int, cut bool) ([]byte, error) {
+	data, err := r.inflater.inflate(&reader{f: p.pack, off: at}, size, cut)
+	if err != nil {
+		return nil, Corrupt("%s.pack at %d: %v", p.name, at, err)
+	}
+	return data, nil
+}
+
+// inflater is used again, because what it needs is large.
+type inflater struct{ z io.ReadCloser }
+
+func (in *inflater) open(from io.Reader) (err error) {
+	if in.z == nil {
+		in.z, err = zlib.NewReader(from)
+		return err
+	}
+	return in.z.(zlib.Resetter).Reset(from, nil)
+}
+
+func (in *inflater) inflate(from io.Reader, size int, cut bool) ([]byte, error) {
+	if err := in.open(from); err != nil {
+		return nil, err
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(in.z, data); err != nil {
+		return nil, err
+	}
+	return data, in.atEnd(cut)
+}
+
+// atEnd also has the checksum compared.
+func (in *inflater) atEnd(cut bool) error {
+	if cut {
+		return nil
+	}
+	var more [1]byte
+	if n, err := io.ReadFull(in.z, more[:]); n > 0 {
+		return errors.New("it is longer than it says")
+	} else if err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+// maxLooseHeader is the longest kind with the longest size.
+const maxLooseHeader = 32
+
+func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
+	name := id.String()
+	var f *os.File
+	err := error(fs.ErrNotExist)
+	for _, dir := range r.objects {
+		if f, err = os.Open(filepath.Join(dir, name[:2], name[2:])); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return 0, nil, false, err
+	}
+	defer f.Close()
+	kind, data, cut, err := r.inflater.loose(f, most)
+	if err != nil {
+		return 0, nil, false, Corrupt("the object %s: %v", id, err)
+	}
+	return kind, data, cut, nil
+}
+
+func (in *inflater) loose(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
+	if err := in.open(f); err != nil {
+		return 0, nil, false, err
+	}
+	head := make([]byte, maxLooseHeader)
+	n, err := io.ReadFull(in.z, head)
+	if err != nil && err != io.ErrUnexpectedEOF {
+		return 0, nil, false, err
+	}
+	head = head[:n]
+	end := bytes.IndexByte(head, 0)
+	if end < 0 {
+		return 0, nil, false, errors.New("it has no header")
+	}
+	word, number, _ := strings.Cut(string(head[:end]), " ")
+	for k := KindCommit; k <= KindTag; k++ {
+		if k.String() == word {
+			kind = k
+		}
+	}
+	size, err := strconv.ParseUint(number, 10, 63)
+	if kind == 0 || err != nil {
+		return 0, nil, false, errors.New("its header is not one of git")
+	}
+	head = head[end+1:]
+	if uint64(len(head)) > size {
+		return 0, nil, false, errors.New("it is longer than it says")
+	}
+	if cut = size > uint64(most); cut {
+		size = uint64(most)
+	}
+	data = make([]byte, size)
+	if _, err := io.ReadFull(in.z, data[copy(data, head):]); err != nil {
+		return 0, nil, false, err
+	}
+	return kind, data, cut, in.atEnd(cut)
+}
+
+const (
+	maxCache       = 8 << 20
+	maxCacheObject = 1 << 20
+)
+
+// cache keeps objects of packs: most of them are what others are deltas of.
+type cache struct {
+	objects map[place]*cached
+	size    int
+	first   *cached // used last
+	last    *cached
+}
+
+type place struct {
+	p   *pack
+	off int64
+}
+
+type cached struct {
+	place
+	kind          Kind
+	data          []byte
+	before, after *cached
+}
+
+func (c *cache) get(p *pack, off int64) (Kind, []byte) {
+	o := c.objects[place{p, off}]
+	if o == nil {
+		return 0, nil
+	}
+	c.unlink(o)
+	c.link(o)
+	return o.kind, o.data
+}
+
+func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
+	if len(data) == 0 || len(data) > maxCacheObject || c.objects[place{p, off}] != nil {
+		return
+	}
+	if c.objects == nil {
+		c.objects = map[place]*cached{}
+	}
+	o := &cached{place: place{p, off}, kind: kind, data: data}
+	c.objects[o.place] = o
+	c.link(o)
+	const overhead = 128
+	for c.size += len(data) + overhead; c.size > maxCache; {
+		old := c.last
+		c.unlink(old)
+		delete(c.objects, old.place)
+		c.size -= len(old.data) + overhead
+	}
+}
+
+func (c *cache) link(o *cached) {
+	o.before, o.after = nil, c.first
+	if c.first != nil {
+		c.first.before = o
+	} else {
+		c.last = o
+	}
+	c.first = o
+}
+
+func (c *cache) unlink(o *cached) {
+	if o.before != nil {
+		o.before.after = o.after
+	} else {
+		c.first = o.after
+	}
+	if o.after != nil {
+		o.after.before = o.before
+	} else {
+		c.last = o.before
+	}
+}
+
+// readDir lists a directory, sorted, up to a number of entries that no honest one has.
+func readDir(name string) ([]fs.DirEntry, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxEntries)
+	if err == io.EOF {
+		err = nil
+	}
+	return entries, err
+}
+
+const maxEntries = 50_000
+
+// Kind says what an object is.
+func (r *Repo) Kind(id ID) (Kind, error) {
+	kind, _, _, err := r.read(id, MaxObject)
+	return kind, err
+}

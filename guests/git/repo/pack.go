@@ -1,0 +1,253 @@
+package repo
+
+import (
+	"bytes"
+	"encoding/binary"
+	"path/filepath"
+	"strings"
+)
+
+// pack is a packfile with its index, see gitformat-pack(5). Both are read in pages.
+type pack struct {
+	name string // without its ending
+	idx  *file
+	pack *file
+	fan  [256]uint32 // how many objects begin with a byte as high as this, or lower
+	bad  error       // why it cannot be used
+}
+
+func (p *pack) close() {
+	for _, f := range []*file{p.idx, p.pack} {
+		if f != nil {
+			_ = f.f.Close()
+		}
+	}
+}
+
+const (
+	idxHeader  = 8
+	idxFan     = idxHeader + 1024
+	idTrailer  = 20
+	packHeader = 12
+)
+
+// open opens both files, once.
+func (p *pack) open(pages *pages) error {
+	if p.idx != nil || p.bad != nil {
+		return p.bad
+	}
+	p.bad = func() (err error) {
+		if p.idx, err = pages.open(p.name + ".idx"); err != nil {
+			return Corrupt("open %s.idx: %v", p.name, err)
+		}
+		if p.pack, err = pages.open(p.name + ".pack"); err != nil {
+			return Corrupt("open %s.pack: %v", p.name, err)
+		}
+		var head [idxFan]byte
+		if err := p.idx.read(head[:], 0); err != nil {
+			return Corrupt("read %s.idx: %v", p.name, err)
+		}
+		if !bytes.Equal(head[:idxHeader], []byte("\xfftOc\x00\x00\x00\x02")) {
+			return Unsupported("%s.idx is not an index of version 2", p.name)
+		}
+		before := uint32(0)
+		for i := range p.fan {
+			if p.fan[i] = binary.BigEndian.Uint32(head[idxHeader+4*i:]); p.fan[i] < before {
+				return Corrupt("%s.idx is out of order", p.name)
+			}
+			before = p.fan[i]
+		}
+		if p.idx.size < idxFan+int64(before)*28+2*idTrailer {
+			return Corrupt("%s.idx is too short for %d objects", p.name, before)
+		}
+		var magic [packHeader]byte
+		if err := p.pack.read(magic[:], 0); err != nil || !bytes.Equal(magic[:4], []byte("PACK")) {
+			return Corrupt("%s.pack is not a pack", p.name)
+		}
+		return nil
+	}()
+	return p.bad
+}
+
+func (p *pack) count() int { return int(p.fan[255]) }
+
+// id is the name of the object that is the i-th in the order of names.
+func (p *pack) id(i int) (id ID, err error) {
+	err = p.idx.read(id[:], idxFan+int64(i)*int64(len(id)))
+	return id, err
+}
+
+// search returns the first place whose name is not less than id.
+func (p *pack) search(id ID) (int, error) {
+	low := 0
+	if id[0] > 0 {
+		low = int(p.fan[id[0]-1])
+	}
+	high := int(p.fan[id[0]])
+	// Names are as good as random, so that it is known about where one is. After some
+	// guesses, which a pack made for that can lead astray, the middle is taken.
+	const guesses = 8
+	key := func(id ID) uint64 { return uint64(binary.BigEndian.Uint32(id[1:])) }
+	lowKey, highKey := uint64(0), uint64(1)<<32
+	for n := 0; low < high; n++ {
+		mid := low + (high-low)/2
+		if k := key(id); n < guesses && lowKey <= k && k < highKey {
+			mid = low + int(uint64(high-low)*(k-lowKey)/(highKey-lowKey))
+		}
+		at, err := p.id(mid)
+		if err != nil {
+			return 0, err
+		}
+		if bytes.Compare(at[:], id[:]) < 0 {
+			low, lowKey = mid+1, key(at)
+		} else {
+			high, highKey = mid, key(at)
+		}
+	}
+	return low, nil
+}
+
+// find returns where an object is in the pack.
+func (p *pack) find(id ID) (off int64, found bool, err error) {
+	i, err := p.search(id)
+	if err == nil && i < p.count() {
+		var at ID
+		if at, err = p.id(i); err == nil && at == id {
+			off, err = p.offset(i)
+			return off, err == nil, err
+		}
+	}
+	if err != nil {
+		err = Corrupt("read %s.idx: %v", p.name, err)
+	}
+	return 0, false, err
+}
+
+func (p *pack) offset(i int) (int64, error) {
+	n := int64(p.count())
+	var b [8]byte
+	if err := p.idx.read(b[:4], idxFan+n*24+int64(i)*4); err != nil {
+		return 0, err
+	}
+	const large = 1 << 31
+	off := int64(binary.BigEndian.Uint32(b[:4]))
+	if off&large == 0 {
+		return off, nil
+	}
+	if err := p.idx.read(b[:], idxFan+n*28+(off&^large)*8); err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint64(b[:]) & (1<<63 - 1)), nil
+}
+
+// Deltas are objects that say how to make one of another.
+const (
+	kindOffsetDelta Kind = 6
+	kindNameDelta   Kind = 7
+)
+
+// entry is what stands before the data of an object in a pack.
+type entry struct {
+	kind Kind
+	size uint64 // of the data, inflated
+	at   int64  // of the data
+	base int64  // of kindOffsetDelta: where the base is
+	name ID     // of kindNameDelta
+}
+
+func (p *pack) entry(off int64) (e entry, err error) {
+	bad := func() (entry, error) { return e, Corrupt("%s.pack has no object at %d", p.name, off) }
+	var b [40]byte // a size of 10 bytes, an offset of 10, or a name
+	n := min(int64(len(b)), p.pack.size-idTrailer-off)
+	if off < packHeader || n <= 0 || p.pack.read(b[:n], off) != nil {
+		return bad()
+	}
+	i := 0
+	c := b[0]
+	e.kind, e.size = Kind(c>>4&7), uint64(c&15)
+	for shift := 4; c&0x80 != 0; shift += 7 {
+		if i++; shift > 56 {
+			return bad()
+		}
+		c = b[i]
+		e.size |= uint64(c&0x7f) << shift
+	}
+	i++
+	switch e.kind {
+	case KindCommit, KindTree, KindBlob, KindTag:
+	case kindOffsetDelta:
+		c := b[i]
+		i++
+		back := int64(c & 0x7f)
+		for c&0x80 != 0 {
+			if back > 1<<48 {
+				return bad()
+			}
+			c = b[i]
+			i++
+			back = (back+1)<<7 | int64(c&0x7f)
+		}
+		if e.base = off - back; back <= 0 || e.base < packHeader {
+			return bad()
+		}
+	case kindNameDelta:
+		copy(e.name[:], b[i:])
+		i += len(e.name)
+	default:
+		return bad()
+	}
+	e.at = off + int64(i)
+	return e, nil
+}
+
+const maxPacks = 2000
+
+// listPacks finds the packs of all directories of objects, once.
+func (r *Repo) listPacks() error {
+	if r.listed {
+		return nil
+	}
+	r.listed = true
+	for _, dir := range r.objects {
+		dir = filepath.Join(dir, "pack")
+		entries, err := readDir(dir)
+		if err != nil {
+			continue // there are none
+		}
+		for _, e := range entries {
+			if name, ok := strings.CutSuffix(e.Name(), ".idx"); ok {
+				if len(r.packs) == maxPacks {
+					return TooLarge("the repository has more than %d packs; git gc, run by bash, makes one of them", maxPacks)
+				}
+				r.packs = append(r.packs, &pack{name: filepath.Join(dir, name)})
+			}
+			r.promised = r.promised || strings.HasSuffix(e.Name(), ".promisor")
+		}
+	}
+	return nil
+}
+
+// findPacked looks into the pack first in which something was found last.
+func (r *Repo) findPacked(id ID) (*pack, int64, error) {
+	if err := r.listPacks(); err != nil {
+		return nil, 0, err
+	}
+	var bad error
+	for i, p := range r.packs {
+		err := p.open(&r.pages)
+		if err != nil {
+			bad = err
+			continue
+		}
+		off, found, err := p.find(id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if found {
+			copy(r.packs[1:], r.packs[:i])
+			r.packs[0] = p
+			return p, off, nil
+		}
+	}
+	return nil, 0, bad
+}

@@ -1,0 +1,150 @@
+package repo
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+const (
+	pageBytes = 8 << 10
+	maxPages  = 512 // 4 MiB
+)
+
+// pages reads files in pages, and keeps those that were used last.
+type pages struct {
+	list []page
+	at   map[pageKey]int // in list
+	hand int
+}
+
+type pageKey struct {
+	file   *file
+	number int64
+}
+
+type page struct {
+	pageKey
+	data []byte
+	used bool
+}
+
+// file is one that is read in pages.
+type file struct {
+	f     *os.File
+	size  int64
+	pages *pages
+}
+
+func (p *pages) open(name string) (*file, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("is not a file")
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &file{f, info.Size(), p}, nil
+}
+
+// from returns what the page that holds an offset has from there on: at least one
+// byte, valid until the next call.
+func (f *file) from(off int64) ([]byte, error) {
+	if off < 0 || off >= f.size {
+		return nil, io.ErrUnexpectedEOF
+	}
+	key := pageKey{f, off / pageBytes}
+	p := f.pages
+	i, ok := p.at[key]
+	if !ok {
+		if i, ok = p.free(); !ok {
+			i = len(p.list)
+			p.list = append(p.list, page{data: make([]byte, pageBytes)})
+		}
+		pg := &p.list[i]
+		pg.data = pg.data[:min(pageBytes, f.size-key.number*pageBytes)]
+		if _, err := f.f.ReadAt(pg.data, key.number*pageBytes); err != nil {
+			pg.pageKey = pageKey{}
+			return nil, err
+		}
+		if p.at == nil {
+			p.at = map[pageKey]int{}
+		}
+		pg.pageKey = key
+		p.at[key] = i
+	}
+	p.list[i].used = true
+	return p.list[i].data[off%pageBytes:], nil
+}
+
+// free finds a page that was not used since it was last looked at.
+func (p *pages) free() (int, bool) {
+	if len(p.list) < maxPages {
+		return 0, false
+	}
+	for p.list[p.hand].used {
+		p.list[p.hand].used = false
+		p.hand = (p.hand + 1) % len(p.list)
+	}
+	i := p.hand
+	p.hand = (p.hand + 1) % len(p.list)
+	delete(p.at, p.list[i].pageKey)
+	return i, true
+}
+
+// read fills buf.
+func (f *file) read(buf []byte, off int64) error {
+	for len(buf) > 0 {
+		have, err := f.from(off)
+		if err != nil {
+			return err
+		}
+		n := copy(buf, have)
+		buf, off = buf[n:], off+int64(n)
+	}
+	return nil
+}
+
+// reader reads a file from an offset on. Nothing else may read pages meanwhile.
+type reader struct {
+	f    *file
+	off  int64
+	have []byte
+}
+
+func (r *reader) fill() error {
+	if len(r.have) > 0 {
+		return nil
+	}
+	have, err := r.f.from(r.off)
+	if err != nil {
+		return io.EOF
+	}
+	r.have, r.off = have, r.off+int64(len(have))
+	return nil
+}
+
+func (r *reader) Read(buf []byte) (int, error) {
+	if err := r.fill(); err != nil {
+		return 0, err
+	}
+	n := copy(buf, r.have)
+	r.have = r.have[n:]
+	return n, nil
+}
+
+func (r *reader) ReadByte() (byte, error) {
+	if len(r.have) == 0 {
+		if err := r.fill(); err != nil {
+			return 0, err
+		}
+	}
+	b := r.have[0]
+	r.have = r.have[1:]
+	return b, nil
+}

@@ -1,0 +1,202 @@
+package repo
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Ref is a reference.
+type Ref struct {
+	Name string // such as refs/heads/main
+	ID   ID
+}
+
+// Head is what HEAD says.
+type Head struct {
+	Branch string // refs/heads/NAME, or "" if it is detached
+	ID     ID     // zero on a branch without commits
+}
+
+// Head reads HEAD.
+func (r *Repo) Head() (Head, error) {
+	id, branch, err := r.ref("HEAD")
+	if errors.Is(err, fs.ErrNotExist) && branch != "" {
+		return Head{Branch: branch}, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Head{}, Corrupt("there is no HEAD")
+	}
+	return Head{branch, id}, err
+}
+
+// maxSymbolic is how many references may lead to others, as in git.
+const maxSymbolic = 5
+
+// ref follows a reference. last is the name it leads to, if it is symbolic, also
+// when there is nothing of that name, which is fs.ErrNotExist.
+func (r *Repo) ref(name string) (id ID, last string, err error) {
+	for range maxSymbolic + 1 {
+		text, err := r.readRef(name)
+		if err != nil {
+			return ID{}, last, err
+		}
+		if id, ok := ParseID(text); ok {
+			return id, last, nil
+		}
+		target, ok := strings.CutPrefix(text, "ref:")
+		if target = strings.TrimSpace(target); !ok || !strings.HasPrefix(target, "refs/") || !validRef(target) {
+			if _, long := ParseID(text[:min(len(text), 40)]); long && len(text) == 64 {
+				return ID{}, last, Unsupported("the repository names its objects by SHA-256; bash runs git itself")
+			}
+			return ID{}, last, Corrupt("the reference %q holds neither a name of an object nor one of a reference", name)
+		}
+		name, last = target, target
+	}
+	return ID{}, last, Corrupt("the reference %q leads to others without end", name)
+}
+
+// readRef returns what a reference holds, without blanks at its end.
+func (r *Repo) readRef(name string) (string, error) {
+	dir := r.CommonDir
+	if !strings.HasPrefix(name, "refs/") || strings.HasPrefix(name, "refs/bisect/") || strings.HasPrefix(name, "refs/worktree/") || strings.HasPrefix(name, "refs/rewritten/") {
+		dir = r.GitDir // that of a worktree alone
+	}
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+		text, err := readSmall(file, maxLink)
+		if err == nil {
+			return strings.TrimRight(string(text), " \t\r\n"), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", Corrupt("read the reference %q: %v", name, err)
+		}
+	}
+	if !strings.HasPrefix(name, "refs/") {
+		return "", fs.ErrNotExist
+	}
+	var found string
+	err := r.packedRefs(func(ref string, id string) bool {
+		if ref == name {
+			found = id
+		}
+		return found == ""
+	})
+	if err == nil && found == "" {
+		err = fs.ErrNotExist
+	}
+	return found, err
+}
+
+// packedRefs calls yield with the packed references, until it returns false.
+func (r *Repo) packedRefs(yield func(name, id string) bool) error {
+	f, err := os.Open(filepath.Join(r.CommonDir, "packed-refs"))
+	if err != nil {
+		return nil // there are none
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() > maxPacked {
+		return TooLarge("packed-refs has more than %d MiB", maxPacked>>20)
+	}
+	scan := bufio.NewScanner(f)
+	for n := 0; scan.Scan(); n++ {
+		if n%4096 == 0 {
+			if err := r.check(); err != nil {
+				return err
+			}
+		}
+		line := scan.Bytes()
+		if len(line) < 42 || line[0] == '#' || line[0] == '^' || line[40] != ' ' {
+			continue
+		}
+		if !yield(string(line[41:]), string(line[:40])) {
+			return nil
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return Corrupt("read packed-refs: %v", err)
+	}
+	return nil
+}
+
+// validRef is what git takes for the name of a reference, so that none leads out of
+// the git directory.
+func validRef(name string) bool {
+	if name == "" || len(name) > 1024 || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) })
+}
+
+const (
+	// MaxRefs is how many references are listed.
+	MaxRefs     = 10_000
+	maxRefDepth = 16
+)
+
+// Refs lists the references below a name such as refs/heads/, sorted, and whether
+// there are more of them than [MaxRefs].
+func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
+	found := map[string]ID{}
+	err = r.packedRefs(func(name, id string) bool {
+		if strings.HasPrefix(name, below) && validRef(name) {
+			if id, ok := ParseID(id); ok {
+				found[name] = id
+			}
+		}
+		return len(found) <= MaxRefs
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	var walk func(name string, depth int)
+	walk = func(name string, depth int) {
+		entries, err := readDir(filepath.Join(r.CommonDir, filepath.FromSlash(name)))
+		if err != nil || depth == maxRefDepth || r.check() != nil {
+			return
+		}
+		for _, e := range entries {
+			full := name + e.Name()
+			switch {
+			case len(found) > MaxRefs:
+				return
+			case !validRef(full):
+			case e.IsDir():
+				walk(full+"/", depth+1)
+			default:
+				if id, _, err := r.ref(full); err == nil {
+					found[full] = id
+				}
+			}
+		}
+	}
+	walk(below, 0)
+	for name, id := range found {
+		refs = append(refs, Ref{name, id})
+	}
+	slices.SortFunc(refs, func(a, b Ref) int { return strings.Compare(a.Name, b.Name) })
+	if more = len(refs) > MaxRefs; more {
+		refs = refs[:MaxRefs]
+	}
+	return refs, more, r.check()
+}
+
+// Names lists what a reference can be called, for a hint.
+func (r *Repo) Names() (names []string) {
+	for _, below := range []string{"refs/heads/", "refs/tags/", "refs/remotes/"} {
+		refs, _, _ := r.Refs(below)
+		for _, ref := range refs {
+			names = append(names, strings.TrimPrefix(ref.Name, below))
+		}
+	}
+	return names
+}

@@ -1,0 +1,264 @@
+// Package repo reads a repository of git: its objects, loose and packed, its
+// references, and its index. It writes nothing, starts nothing, and knows no
+// configuration: what a repository says that git should run is never looked at.
+//
+// All that it reads may have been made to overwhelm it. Sizes are checked before
+// anything is allocated, chains and depths have an end, and packs are read in
+// pages: the module may run in 64 MiB.
+//
+// Words: the git directory is what git calls $GIT_DIR, and the common directory is
+// what several worktrees share, usually the same. An ID is the SHA-1 of an object.
+package repo
+
+import (
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Kind is what an object is. The numbers are those of packs.
+type Kind uint8
+
+// The kinds.
+const (
+	KindCommit Kind = 1
+	KindTree   Kind = 2
+	KindBlob   Kind = 3
+	KindTag    Kind = 4
+)
+
+func (k Kind) String() string {
+	return map[Kind]string{KindCommit: "commit", KindTree: "tree", KindBlob: "blob", KindTag: "tag"}[k]
+}
+
+// ID names an object.
+type ID [20]byte
+
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// IsZero reports whether it names nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// ParseID reads 40 hexadecimal digits.
+func ParseID(s string) (id ID, ok bool) {
+	if len(s) != 2*len(id) {
+		return id, false
+	}
+	_, err := hex.Decode(id[:], []byte(s))
+	return id, err == nil
+}
+
+// Repo is an open repository. It is used by one goroutine.
+type Repo struct {
+	GitDir    string
+	CommonDir string
+	Worktree  string // the top of the files; "" of a bare repository
+
+	// Check is asked from time to time whether to go on.
+	Check func() error
+
+	pages    pages
+	cache    cache
+	inflater inflater
+	objects  []string // directories of objects: the own one first
+	packs    []*pack
+	listed   bool     // packs are
+	lost     []string // alternates that could not be opened
+	promised bool     // a partial clone
+	shallow  map[ID]bool
+	loose    map[byte][]ID // the names in a directory of loose objects, once listed
+}
+
+// maxAbove is how many directories above a path may be looked at.
+const maxAbove = 256
+
+// Open opens the repository that a path, absolute and clean, is in. The path need
+// not exist.
+func Open(path string, check func() error) (*Repo, error) {
+	dir := path
+	for range maxAbove {
+		if r, err := openAt(dir, check); r != nil || err != nil {
+			return r, err
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			break
+		}
+		dir = up
+	}
+	return nil, notRepository("%s is in no git repository that is among the granted directories; start at the top of one, or grant it with --mount", path)
+}
+
+// openAt returns nil if the directory is not the top of a repository.
+func openAt(dir string, check func() error) (*Repo, error) {
+	dotGit := filepath.Join(dir, ".git")
+	info, err := os.Stat(dotGit)
+	switch {
+	case err == nil && info.IsDir():
+		if !isRepository(dotGit) {
+			return nil, nil
+		}
+		return newRepo(dotGit, dir, check)
+	case err == nil && info.Mode().IsRegular():
+		text, err := readSmall(dotGit, maxLink)
+		if err != nil {
+			return nil, Corrupt("read %s: %v", dotGit, err)
+		}
+		target, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+		if !ok || target == "" || strings.ContainsRune(target, 0) {
+			return nil, Corrupt("%s names no git directory", dotGit)
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(dir, target)
+		}
+		if target = filepath.Clean(target); !isRepository(target) {
+			return nil, notRepository("the git directory of %s is %s, which does not exist or is not among the granted directories; grant it with --mount", dir, target)
+		}
+		return newRepo(target, dir, check)
+	case isBare(dir):
+		return newRepo(dir, "", check)
+	}
+	return nil, nil
+}
+
+// isRepository decides as git does. What a worktree shares is elsewhere.
+func isRepository(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(dir, "commondir"))
+	return err == nil || isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs"))
+}
+
+func isBare(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	return err == nil && isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs"))
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+const (
+	maxLink    = 4 << 10  // of a file that names another, or holds a reference
+	maxShallow = 1 << 20  // of the list of commits without parents
+	maxPacked  = 64 << 20 // of the packed references, which are never held as a whole
+)
+
+func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
+	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, Check: check, loose: map[byte][]ID{}}
+	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
+		common := strings.TrimRight(string(text), "\r\n")
+		if !filepath.IsAbs(common) {
+			common = filepath.Join(gitDir, common)
+		}
+		if r.CommonDir = filepath.Clean(common); !isDir(filepath.Join(r.CommonDir, "objects")) {
+			return nil, notRepository("the worktree %s belongs to the repository %s, which does not exist or is not among the granted directories; grant it with --mount", worktree, r.CommonDir)
+		}
+	}
+	if isDir(filepath.Join(r.CommonDir, "reftable")) {
+		return nil, Unsupported("the repository keeps its references in the format reftable; bash runs git itself")
+	}
+	r.objects = []string{filepath.Join(r.CommonDir, "objects")}
+	r.addAlternates()
+	text, err := readSmall(filepath.Join(r.CommonDir, "shallow"), maxShallow)
+	if err == nil {
+		r.shallow = map[ID]bool{}
+		for line := range strings.Lines(string(text)) {
+			if id, ok := ParseID(strings.TrimSpace(line)); ok {
+				r.shallow[id] = true
+			}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, TooLarge("the list of commits at which the shallow clone ends: %v", err)
+	}
+	return r, nil
+}
+
+// Shallow reports whether history ends earlier than that of the repository it was
+// cloned from.
+func (r *Repo) Shallow() bool { return len(r.shallow) > 0 }
+
+// Close closes all files.
+func (r *Repo) Close() {
+	for _, p := range r.packs {
+		p.close()
+	}
+}
+
+const (
+	maxAlternates     = 32
+	maxAlternateDepth = 5
+)
+
+// addAlternates follows objects/info/alternates, as far as the directories can be
+// seen: what is not granted does not exist for the module.
+func (r *Repo) addAlternates() {
+	type level struct {
+		dir   string
+		depth int
+	}
+	seen := map[string]bool{r.objects[0]: true}
+	for queue := []level{{r.objects[0], 0}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		text, err := readSmall(filepath.Join(at.dir, "info", "alternates"), maxLink)
+		if err != nil || at.depth == maxAlternateDepth {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimRight(line, "\r\n")
+			if line == "" || line[0] == '#' || strings.ContainsRune(line, 0) {
+				continue
+			}
+			if !filepath.IsAbs(line) {
+				line = filepath.Join(at.dir, line)
+			}
+			dir := filepath.Clean(line)
+			if seen[dir] || len(r.objects) == maxAlternates {
+				continue
+			}
+			seen[dir] = true
+			if !isDir(dir) {
+				r.lost = append(r.lost, dir)
+				continue
+			}
+			r.objects = append(r.objects, dir)
+			queue = append(queue, level{dir, at.depth + 1})
+		}
+	}
+}
+
+func (r *Repo) check() error {
+	if r.Check == nil {
+		return nil
+	}
+	return r.Check()
+}
+
+// readSmall reads a file that has at most so many bytes.
+func readSmall(name string, most int) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a file")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(text) > most {
+		err = errTooLong
+	}
+	return text, err
+}
+
+var errTooLong = errors.New("it is too long")

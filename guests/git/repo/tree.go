@@ -1,0 +1,115 @@
+package repo
+
+import (
+	"bytes"
+	"strings"
+)
+
+// The modes of entries of trees and of the index.
+const (
+	ModeTree    = 0o040000
+	ModeFile    = 0o100644
+	ModeExec    = 0o100755
+	ModeLink    = 0o120000
+	ModeGitlink = 0o160000
+	modeType    = 0o170000
+)
+
+// Type is a mode without its permissions.
+func Type(mode uint32) uint32 { return mode & modeType }
+
+// Entry is an entry of a tree.
+type Entry struct {
+	Name string
+	Mode uint32
+	ID   ID
+}
+
+// next cuts the first entry from the data of a tree.
+func next(data []byte) (name []byte, mode uint32, id []byte, rest []byte, ok bool) {
+	i := 0
+	for ; i < len(data) && data[i] != ' '; i++ {
+		if data[i] < '0' || data[i] > '7' || i == 7 {
+			return nil, 0, nil, nil, false
+		}
+		mode = mode<<3 | uint32(data[i]-'0')
+	}
+	if i >= len(data) {
+		return nil, 0, nil, nil, false
+	}
+	data = data[i+1:]
+	end := bytes.IndexByte(data, 0)
+	if end <= 0 || len(data) < end+1+len(ID{}) {
+		return nil, 0, nil, nil, false
+	}
+	return data[:end], mode, data[end+1 : end+1+len(ID{})], data[end+1+len(ID{}):], true
+}
+
+// Tree reads a tree. The zero ID is one without entries.
+func (r *Repo) Tree(id ID) ([]Entry, error) {
+	if id.IsZero() {
+		return nil, nil
+	}
+	data, err := r.ReadAs(id, KindTree)
+	if err != nil {
+		return nil, err
+	}
+	const perEntry = 40
+	out := make([]Entry, 0, len(data)/perEntry+1)
+	for len(data) > 0 {
+		name, mode, hash, rest, ok := next(data)
+		if !ok || bytes.IndexByte(name, '/') >= 0 || !knownMode(&mode) {
+			return nil, Corrupt("the tree %s has an entry that is not one", id)
+		}
+		out = append(out, Entry{string(name), mode, ID(hash)})
+		data = rest
+	}
+	return out, nil
+}
+
+// knownMode reports whether an entry has a type that git knows, and makes its
+// permissions those of git.
+func knownMode(mode *uint32) bool {
+	switch Type(*mode) {
+	case ModeTree, ModeLink, ModeGitlink:
+		*mode = Type(*mode)
+	case Type(ModeFile):
+		if *mode&0o100 != 0 {
+			*mode = ModeExec
+		} else {
+			*mode = ModeFile
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// Lookup finds a path in a tree.
+func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
+	e = Entry{Mode: ModeTree, ID: tree}
+	for part := range strings.SplitSeq(path, "/") {
+		if Type(e.Mode) != ModeTree {
+			return Entry{}, false, nil
+		}
+		data, err := r.ReadAs(e.ID, KindTree)
+		if err != nil {
+			return Entry{}, false, err
+		}
+		found = false
+		for len(data) > 0 && !found {
+			name, mode, hash, rest, ok := next(data)
+			if !ok || !knownMode(&mode) {
+				return Entry{}, false, Corrupt("the tree %s has an entry that is not one", e.ID)
+			}
+			if string(name) == part {
+				e, found = Entry{part, mode, ID(hash)}, true
+			}
+			data = rest
+		}
+		if !found {
+			return Entry{}, false, nil
+		}
+	}
+	return e, true, nil
+}

@@ -1,0 +1,229 @@
+package textdiff
+
+// group is a run of lines that differ, which can be empty: between any two lines
+// that do not differ there is one.
+type group struct{ start, end int }
+
+func (s *side) first() (g group) {
+	for s.is(g.end) {
+		g.end++
+	}
+	return g
+}
+
+// next goes on to the next group; it reports whether there is one.
+func (s *side) next(g *group) bool {
+	if g.end == s.Len() {
+		return false
+	}
+	g.start = g.end + 1
+	for g.end = g.start; s.is(g.end); g.end++ {
+	}
+	return true
+}
+
+func (s *side) previous(g *group) {
+	g.end = g.start - 1
+	for g.start = g.end; s.is(g.start - 1); g.start-- {
+	}
+}
+
+// down moves a group by a line, where that makes no other text, and joins it with
+// what it then touches.
+func (s *side) down(g *group) bool {
+	if g.end >= s.Len() || !s.same(g.start, g.end) {
+		return false
+	}
+	s.clear(g.start)
+	s.set(g.end)
+	g.start++
+	g.end++
+	for s.is(g.end) {
+		g.end++
+	}
+	return true
+}
+
+func (s *side) up(g *group) bool {
+	if g.start == 0 || !s.same(g.start-1, g.end-1) {
+		return false
+	}
+	g.start--
+	g.end--
+	s.set(g.start)
+	s.clear(g.end)
+	for s.is(g.start - 1) {
+		g.start--
+	}
+	return true
+}
+
+// compact moves what differs to where people expect it: to what differs in the other
+// text, or to where the text is cut best.
+func (s *side) compact(other *side) {
+	g, o := s.first(), other.first()
+	for {
+		if g.end > g.start {
+			s.place(other, &g, &o)
+		}
+		if !s.next(&g) {
+			return
+		}
+		other.next(&o)
+	}
+}
+
+func (s *side) place(other *side, g, o *group) {
+	size, highest, beside := 0, 0, -1
+	for size != g.end-g.start {
+		size = g.end - g.start
+		beside = -1
+		for s.up(g) {
+			other.previous(o)
+		}
+		highest = g.end
+		if o.end > o.start {
+			beside = g.end
+		}
+		for s.down(g) {
+			other.next(o)
+			if o.end > o.start {
+				beside = g.end
+			}
+		}
+	}
+	switch {
+	case g.end == highest:
+	case beside >= 0:
+		for o.end == o.start {
+			s.up(g)
+			other.previous(o)
+		}
+	default:
+		const farthest = 100
+		best, score := -1, cutScore{}
+		for end := max(highest, g.end-size-1, g.end-farthest); end <= g.end; end++ {
+			var here cutScore
+			here.add(s.cutAt(end))
+			here.add(s.cutAt(end - size))
+			if best < 0 || !score.better(here) {
+				best, score = end, here
+			}
+		}
+		for g.end > best {
+			s.up(g)
+			other.previous(o)
+		}
+	}
+}
+
+// cut is what stands around a place between two lines.
+type cut struct {
+	end                            bool
+	indent, indentBefore, indentAt int // of the line behind it, and of those around that are not blank; -1 if there is none
+	blanks, blanksAfter            int // blank lines before it, and behind the line
+}
+
+const (
+	maxIndent = 200
+	maxBlanks = 20
+)
+
+// indentOf is how far the text of a line is from the left, or -1 of a blank line.
+func indentOf(line []byte) int {
+	n := 0
+	for _, c := range line {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n += 8 - n%8
+		case '\n', '\v', '\f', '\r':
+		default:
+			return n
+		}
+		if n >= maxIndent {
+			return maxIndent
+		}
+	}
+	return -1
+}
+
+func (s *side) cutAt(at int) (c cut) {
+	c.indent, c.indentBefore, c.indentAt = -1, -1, -1
+	if at >= s.Len() {
+		c.end = true
+	} else {
+		c.indent = indentOf(s.Line(at))
+	}
+	for i := at - 1; i >= 0; i-- {
+		if c.indentBefore = indentOf(s.Line(i)); c.indentBefore >= 0 {
+			break
+		}
+		if c.blanks++; c.blanks == maxBlanks {
+			c.indentBefore = 0
+			break
+		}
+	}
+	for i := at + 1; i < s.Len(); i++ {
+		if c.indentAt = indentOf(s.Line(i)); c.indentAt >= 0 {
+			break
+		}
+		if c.blanksAfter++; c.blanksAfter == maxBlanks {
+			c.indentAt = 0
+			break
+		}
+	}
+	return c
+}
+
+// cutScore says how bad it is to cut a text at some places.
+type cutScore struct{ indent, penalty int }
+
+// better reports whether it is better than another.
+func (s cutScore) better(than cutScore) bool {
+	const indentWeight = 60
+	by := 0
+	if s.indent < than.indent {
+		by = -1
+	} else if s.indent > than.indent {
+		by = 1
+	}
+	return indentWeight*by+s.penalty-than.penalty < 0
+}
+
+// The weights are those that git's authors have found by letting people judge.
+func (s *cutScore) add(c cut) {
+	if c.indentBefore < 0 && c.blanks == 0 {
+		s.penalty++ // the start of the text
+	}
+	if c.end {
+		s.penalty += 21
+	}
+	after := 0
+	if c.indent < 0 {
+		after = 1 + c.blanksAfter
+	}
+	blanks := c.blanks + after
+	s.penalty += -30*blanks + 6*after
+	indent := c.indent
+	if indent < 0 {
+		indent = c.indentAt
+	}
+	s.indent += indent
+	pick := func(alone, withBlanks int) {
+		if blanks > 0 {
+			alone = withBlanks
+		}
+		s.penalty += alone
+	}
+	switch {
+	case indent < 0, c.indentBefore < 0, indent == c.indentBefore:
+	case indent > c.indentBefore:
+		pick(-4, 10)
+	case c.indentAt >= 0 && c.indentAt > indent:
+		pick(24, 17)
+	default:
+		pick(23, 17)
+	}
+}

@@ -1,0 +1,348 @@
+package textdiff
+
+import (
+	"bytes"
+	"math"
+	"math/bits"
+)
+
+// side is one of the texts, with what of it differs.
+type side struct {
+	*Text
+	changed []bool // of each line; one more at both ends, which is false
+	// What is compared: the lines that are in both texts, each as a number that the
+	// same line has in the other text too.
+	class []int32
+	line  []int32 // which one it is
+}
+
+func (s *side) init(t *Text) {
+	s.Text = t
+	s.changed = make([]bool, t.Len()+2)
+}
+
+func (s *side) is(i int) bool      { return s.changed[i+1] }
+func (s *side) set(i int)          { s.changed[i+1] = true }
+func (s *side) clear(i int)        { s.changed[i+1] = false }
+func (s *side) same(i, j int) bool { return bytes.Equal(s.Line(i), s.Line(j)) }
+
+type differ struct {
+	a, b     side
+	check    func() error
+	forward  []int32 // by diagonal: how far in a one gets from the start
+	backward []int32 // and from the end
+	zero     int     // where diagonal 0 is
+	most     int     // edits that are tried before the search is content with less
+	steps    int
+}
+
+func (d *differ) compare() error {
+	n, m := d.a.Len(), d.b.Len()
+	head := 0
+	for head < n && head < m && bytes.Equal(d.a.Line(head), d.b.Line(head)) {
+		head++
+	}
+	tail := 0
+	for tail < n-head && tail < m-head && bytes.Equal(d.a.Line(n-1-tail), d.b.Line(m-1-tail)) {
+		tail++
+	}
+	d.classify(head, n-tail, m-tail)
+	diagonals := len(d.a.class) + len(d.b.class) + 3
+	room := make([]int32, 2*diagonals)
+	d.forward, d.backward = room[:diagonals], room[diagonals:]
+	d.zero = len(d.b.class) + 1
+	const least = 256
+	d.most = max(least, root(diagonals))
+	return d.split(0, len(d.a.class), 0, len(d.b.class), false)
+}
+
+// root is a power of two near the square root.
+func root(n int) int { return 1 << ((bits.Len(uint(n)) + 1) / 2) }
+
+// classify leaves out what cannot be the same: lines that only one text has.
+func (d *differ) classify(head, aEnd, bEnd int) {
+	type seen struct{ class, inA, inB int32 }
+	classes := map[string]*seen{}
+	for i := head; i < aEnd; i++ {
+		line := d.a.Line(i)
+		s := classes[string(line)]
+		if s == nil {
+			s = &seen{class: int32(len(classes))}
+			classes[string(line)] = s
+		}
+		s.inA++
+	}
+	ofB := make([]*seen, 0, bEnd-head)
+	for i := head; i < bEnd; i++ {
+		line := d.b.Line(i)
+		s := classes[string(line)]
+		if s == nil {
+			s = &seen{class: int32(len(classes))}
+			classes[string(line)] = s
+		}
+		s.inB++
+		ofB = append(ofB, s)
+	}
+	ofA := make([]*seen, 0, aEnd-head)
+	for i := head; i < aEnd; i++ {
+		ofA = append(ofA, classes[string(d.a.Line(i))])
+	}
+	if head < aEnd && head < bEnd {
+		// Of a line, those count too that stand where both texts are the same.
+		for i := range d.a.Len() {
+			if head <= i && i < aEnd {
+				continue
+			}
+			if s := classes[string(d.a.Line(i))]; s != nil {
+				s.inA++
+				s.inB++
+			}
+		}
+	}
+	mark := func(s *side, of []*seen, total int, other func(*seen) int32) {
+		limit := min(root(total), 1024)
+		kind := make([]byte, len(of))
+		for i, c := range of {
+			switch n := other(c); {
+			case n == 0:
+				kind[i] = never
+			case int(n) >= limit:
+				kind[i] = often
+			default:
+				kind[i] = some
+			}
+		}
+		for i, k := range kind {
+			if k == never || k == often && noise(kind, i) {
+				s.set(head + i)
+				continue
+			}
+			s.class = append(s.class, of[i].class)
+			s.line = append(s.line, int32(head+i))
+		}
+	}
+	mark(&d.a, ofA, d.a.Len(), func(s *seen) int32 { return s.inB })
+	mark(&d.b, ofB, d.b.Len(), func(s *seen) int32 { return s.inA })
+}
+
+// How often the other text has a line.
+const (
+	never = iota
+	some
+	often
+)
+
+// noise reports whether a line that the other text has many times, such as a blank
+// one, stands among lines that it does not have: to compare it would only scatter
+// the difference.
+func noise(kind []byte, i int) bool {
+	const window, share = 100, 4
+	look := func(step int) (nevers, oftens int) {
+		oftens = 1 // the line itself, on both sides
+		for j := i + step; j >= 0 && j < len(kind) && max(i-j, j-i) <= window; j += step {
+			switch kind[j] {
+			case never:
+				nevers++
+			case often:
+				oftens++
+			default:
+				return nevers, oftens
+			}
+		}
+		return nevers, oftens
+	}
+	n1, o1 := look(-1)
+	if n1 == 0 {
+		return false
+	}
+	n2, o2 := look(1)
+	return n2 > 0 && (o1+o2)*share < n1+n2+o1+o2
+}
+
+// split compares a part of both texts, which it cuts at a place that a shortest
+// script of edits goes through.
+func (d *differ) split(a, aEnd, b, bEnd int, least bool) error {
+	x, y := d.a.class, d.b.class
+	for {
+		for a < aEnd && b < bEnd && x[a] == y[b] {
+			a++
+			b++
+		}
+		for a < aEnd && b < bEnd && x[aEnd-1] == y[bEnd-1] {
+			aEnd--
+			bEnd--
+		}
+		if a == aEnd || b == bEnd {
+			for ; a < aEnd; a++ {
+				d.a.set(int(d.a.line[a]))
+			}
+			for ; b < bEnd; b++ {
+				d.b.set(int(d.b.line[b]))
+			}
+			return nil
+		}
+		at, bt, leastBefore, leastAfter, err := d.middle(a, aEnd, b, bEnd, least)
+		if err != nil {
+			return err
+		}
+		if err := d.split(a, at, b, bt, leastBefore); err != nil {
+			return err
+		}
+		a, b, least = at, bt, leastAfter
+	}
+}
+
+// middle goes from both ends at once until the ways meet. If that takes too many
+// edits it takes a place that is far along; the part before it, or behind it, is
+// then compared without this shortcut.
+func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefore, leastAfter bool, err error) {
+	x, y := d.a.class, d.b.class
+	lowest, highest := a-bEnd, aEnd-b
+	fmid, bmid := a-b, aEnd-bEnd
+	odd := (fmid-bmid)&1 != 0
+	flow, fhigh, blow, bhigh := fmid, fmid, bmid, bmid
+	fwd, bwd := d.forward, d.backward
+	z := d.zero
+	fwd[z+fmid], bwd[z+bmid] = int32(a), int32(aEnd)
+	const longSnake, tried, worth = 20, 256, 4
+	for cost := 1; ; cost++ {
+		if d.steps += fhigh - flow + bhigh - blow + 2; d.steps > 1<<16 && d.check != nil {
+			d.steps = 0
+			if err := d.check(); err != nil {
+				return 0, 0, false, false, err
+			}
+		}
+		snake := false
+		if flow > lowest {
+			flow--
+			fwd[z+flow-1] = -1
+		} else {
+			flow++
+		}
+		if fhigh < highest {
+			fhigh++
+			fwd[z+fhigh+1] = -1
+		} else {
+			fhigh--
+		}
+		for k := fhigh; k >= flow; k -= 2 {
+			i := int(fwd[z+k+1])
+			if below := int(fwd[z+k-1]); below >= i {
+				i = below + 1
+			}
+			from := i
+			j := i - k
+			for i < aEnd && j < bEnd && x[i] == y[j] {
+				i++
+				j++
+			}
+			snake = snake || i-from > longSnake
+			fwd[z+k] = int32(i)
+			if odd && blow <= k && k <= bhigh && int(bwd[z+k]) <= i {
+				return i, j, true, true, nil
+			}
+		}
+		if blow > lowest {
+			blow--
+			bwd[z+blow-1] = math.MaxInt32
+		} else {
+			blow++
+		}
+		if bhigh < highest {
+			bhigh++
+			bwd[z+bhigh+1] = math.MaxInt32
+		} else {
+			bhigh--
+		}
+		for k := bhigh; k >= blow; k -= 2 {
+			i := int(bwd[z+k-1])
+			if above := int(bwd[z+k+1]) - 1; i > above {
+				i = above
+			}
+			from := i
+			j := i - k
+			for i > a && j > b && x[i-1] == y[j-1] {
+				i--
+				j--
+			}
+			snake = snake || from-i > longSnake
+			bwd[z+k] = int32(i)
+			if !odd && flow <= k && k <= fhigh && i <= int(fwd[z+k]) {
+				return i, j, true, true, nil
+			}
+		}
+		if least {
+			continue
+		}
+		// A way that has got far, and ends in a long run of the same lines, will do.
+		if snake && cost > tried {
+			best := 0
+			for k := fhigh; k >= flow; k -= 2 {
+				i := int(fwd[z+k])
+				j := i - k
+				v := i - a + j - b - max(k-fmid, fmid-k)
+				if v > worth*cost && v > best && a+longSnake <= i && i < aEnd && b+longSnake <= j && j < bEnd && run(x, y, i, j, -1, longSnake) {
+					best, at, bt = v, i, j
+				}
+			}
+			if best > 0 {
+				return at, bt, true, false, nil
+			}
+			for k := bhigh; k >= blow; k -= 2 {
+				i := int(bwd[z+k])
+				j := i - k
+				v := aEnd - i + bEnd - j - max(k-bmid, bmid-k)
+				if v > worth*cost && v > best && a < i && i <= aEnd-longSnake && b < j && j <= bEnd-longSnake && run(x, y, i, j, 1, longSnake) {
+					best, at, bt = v, i, j
+				}
+			}
+			if best > 0 {
+				return at, bt, false, true, nil
+			}
+		}
+		if cost >= d.most {
+			fi, fsum := 0, -1
+			for k := fhigh; k >= flow; k -= 2 {
+				i := min(int(fwd[z+k]), aEnd)
+				j := i - k
+				if j > bEnd {
+					i, j = bEnd+k, bEnd
+				}
+				if i+j > fsum {
+					fi, fsum = i, i+j
+				}
+			}
+			bi, bsum := 0, math.MaxInt
+			for k := bhigh; k >= blow; k -= 2 {
+				i := max(int(bwd[z+k]), a)
+				j := i - k
+				if j < b {
+					i, j = b+k, b
+				}
+				if i+j < bsum {
+					bi, bsum = i, i+j
+				}
+			}
+			if aEnd+bEnd-bsum < fsum-a-b {
+				return fi, fsum - fi, true, false, nil
+			}
+			return bi, bsum - bi, false, true, nil
+		}
+	}
+}
+
+// run reports whether so many lines on one side of a place are the same.
+func run(x, y []int32, i, j, step, n int) bool {
+	if step < 0 {
+		i--
+		j--
+	}
+	for ; n > 0; n-- {
+		if x[i] != y[j] {
+			return false
+		}
+		i += step
+		j += step
+	}
+	return true
+}

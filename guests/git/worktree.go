@@ -1,0 +1,453 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/guests/internal/gitignore"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/sdk/go/search"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// scan compares the files of the worktree with the index, directory by directory.
+type scan struct {
+	*call
+	index     *repo.Index
+	untracked bool // list what the index does not have
+	found     []change
+	unknown   []string // paths that are not tracked; a directory of nothing else ends in a slash
+	seen      []bool   // of the entries of the index: they exist
+}
+
+// scanWorktree compares the files with the index.
+func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
+	if c.Worktree == "" {
+		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
+	}
+	s := &scan{call: c, index: x, untracked: untracked, seen: make([]bool, len(x.Entries))}
+	var ignore *gitignore.File
+	if untracked {
+		exclude, _ := os.ReadFile(filepath.Join(c.CommonDir, "info", "exclude"))
+		ignore = gitignore.From(exclude[:min(len(exclude), maxAttributeBytes)], c.Worktree, nil)
+	}
+	entries, err := readDir(c.Worktree)
+	if err != nil {
+		return nil, tool.IO("list %s: %w", c.Worktree, err)
+	}
+	if err := s.dir("", entries, 0, len(x.Entries), ignore); err != nil {
+		return nil, err
+	}
+	for i, seen := range s.seen {
+		e := &x.Entries[i]
+		if seen || e.Stage > 0 || e.Flags&(repo.SkipWorktree|repo.AssumeValid) != 0 || e.Mode == repo.ModeGitlink || !c.covers(e.Path) {
+			continue
+		}
+		if err := s.add(change{from: fileOf(e)}); err != nil {
+			return nil, err
+		}
+	}
+	sortChanges(s.found)
+	slices.Sort(s.unknown)
+	return s, nil
+}
+
+func fileOf(e *repo.IndexEntry) file { return file{path: e.Path, mode: e.Mode, id: e.ID} }
+
+func (s *scan) add(ch change) error {
+	if len(s.found) == maxChanges {
+		return repo.TooLarge("more than %d files differ; name a path", maxChanges)
+	}
+	s.found = append(s.found, ch)
+	return nil
+}
+
+// maxAhead is how many directories are listed before they are gone into.
+const maxAhead = 64
+
+// dir compares a directory, whose name ends in a slash or is "". From from to to are
+// the entries of the index in it.
+func (s *scan) dir(dir string, entries search.Listing, from, to int, ignore *gitignore.File) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	abs := s.abs(strings.TrimSuffix(dir, "/"))
+	if s.untracked && slices.ContainsFunc(entries, isIgnoreFile) {
+		ignore = gitignore.Read(abs, ignore)
+	}
+	ignored := ignore.In(abs)
+	var below []subdir // what is gone into
+	for _, e := range entries {
+		if strings.EqualFold(e.Name, ".git") {
+			continue
+		}
+		path := dir + e.Name
+		at, tracked := s.entry(path, from, to)
+		switch {
+		case !e.Type.IsDir() && tracked:
+			if err := s.file(at, e.Type); err != nil {
+				return err
+			}
+		case !e.Type.IsDir():
+			if s.untracked && !ignored.Ignores(e.Name, false) {
+				s.unknownPath(path)
+			}
+		case !s.leads(path + "/"):
+		case tracked && s.index.Entries[at].Mode == repo.ModeGitlink:
+			s.seen[at] = true
+			if err := s.submodule(at); err != nil {
+				return err
+			}
+		default:
+			low, high := s.below(path+"/", from, to)
+			if low < high || s.untracked && !tracked && !ignored.Ignores(e.Name, true) {
+				below = append(below, subdir{path, low, high})
+			}
+		}
+	}
+	for len(below) > 0 {
+		listings := s.list(below)
+		for i, listing := range listings {
+			if err := s.subdir(below[i], listing, ignore); err != nil {
+				return err
+			}
+		}
+		below = below[len(listings):]
+	}
+	return nil
+}
+
+// subdir is a directory in which there are some entries of the index, or none.
+type subdir struct {
+	path      string
+	low, high int
+}
+
+func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) error {
+	if listing == nil {
+		var err error
+		if listing, err = readDir(s.abs(d.path)); err != nil {
+			s.note("%s could not be read", quote(d.path))
+			s.have(d.low, d.high)
+			return nil
+		}
+	}
+	if d.low < d.high {
+		return s.dir(d.path+"/", listing, d.low, d.high, ignore)
+	}
+	any, err := s.anyUnknown(d.path, listing, ignore, 0)
+	if any && err == nil {
+		s.unknownPath(d.path + "/")
+	}
+	return err
+}
+
+// have takes entries of the index for files that exist as they are.
+func (s *scan) have(from, to int) {
+	for i := from; i < to; i++ {
+		s.seen[i] = true
+	}
+}
+
+func (s *scan) unknownPath(path string) {
+	if s.covers(strings.TrimSuffix(path, "/")) || strings.HasSuffix(path, "/") && strings.HasPrefix(s.only+"/", path) {
+		s.unknown = append(s.unknown, path)
+	}
+}
+
+func isIgnoreFile(e search.Entry) bool { return e.Name == ".gitignore" && e.Type.IsRegular() }
+
+// list lists the first of some directories, one at least; nil is one to be listed
+// otherwise.
+func (s *scan) list(dirs []subdir) []search.Listing {
+	names := make([]string, min(len(dirs), maxAhead))
+	for i := range names {
+		names[i] = s.abs(dirs[i].path)
+	}
+	listings, err := search.List(names...)
+	if err != nil || len(listings) == 0 {
+		return make([]search.Listing, 1)
+	}
+	return listings
+}
+
+// anyUnknown reports whether a directory that is not tracked has a file that is not
+// ignored, or is a repository of its own.
+func (s *scan) anyUnknown(path string, entries search.Listing, ignore *gitignore.File, depth int) (bool, error) {
+	if err := s.Check(); err != nil {
+		return false, err
+	}
+	abs := s.abs(path)
+	if slices.ContainsFunc(entries, isIgnoreFile) {
+		ignore = gitignore.Read(abs, ignore)
+	}
+	ignored := ignore.In(abs)
+	for _, e := range entries {
+		if e.Name == ".git" || !e.Type.IsDir() && !ignored.Ignores(e.Name, false) {
+			return true, nil
+		}
+	}
+	for _, e := range entries {
+		if !e.Type.IsDir() || ignored.Ignores(e.Name, true) || depth > maxTreeDepth {
+			continue
+		}
+		below, err := readDir(abs + "/" + e.Name)
+		if err != nil {
+			continue
+		}
+		any, err := s.anyUnknown(path+"/"+e.Name, below, ignore, depth+1)
+		if any || err != nil {
+			return any, err
+		}
+	}
+	return false, nil
+}
+
+func readDir(name string) (search.Listing, error) {
+	if listings, err := search.List(name); err == nil && len(listings) > 0 && listings[0] != nil {
+		return listings[0], nil
+	}
+	entries, err := os.ReadDir(name)
+	out := make(search.Listing, len(entries))
+	for i, e := range entries {
+		out[i] = search.Entry{Name: e.Name(), Type: e.Type()}
+	}
+	return out, err
+}
+
+// entry finds a path among entries of the index.
+func (s *scan) entry(path string, from, to int) (int, bool) {
+	all := s.index.Entries[from:to]
+	i := sort.Search(len(all), func(i int) bool { return all[i].Path >= path })
+	if i == len(all) || all[i].Path != path {
+		return 0, false
+	}
+	return from + i, true
+}
+
+// below finds the entries of the index whose paths begin so.
+func (s *scan) below(prefix string, from, to int) (low, high int) {
+	all := s.index.Entries[from:to]
+	low = sort.Search(len(all), func(i int) bool { return all[i].Path >= prefix })
+	high = low + sort.Search(len(all)-low, func(i int) bool { return !strings.HasPrefix(all[low+i].Path, prefix) })
+	return from + low, from + high
+}
+
+// file compares a file that exists.
+func (s *scan) file(at int, kind fs.FileMode) error {
+	e := &s.index.Entries[at]
+	s.seen[at] = true
+	if e.Stage > 0 || e.Flags&(repo.SkipWorktree|repo.AssumeValid) != 0 || !s.covers(e.Path) {
+		return nil
+	}
+	if at%64 == 0 {
+		if err := s.Check(); err != nil {
+			return err
+		}
+	}
+	to := file{path: e.Path, mode: e.Mode, working: true}
+	if e.Flags&repo.IntentToAdd != 0 {
+		return s.add(change{to: to})
+	}
+	link := kind&fs.ModeSymlink != 0
+	if link != (e.Mode == repo.ModeLink) {
+		if to.mode = repo.ModeFile; link {
+			to.mode = repo.ModeLink
+		}
+		return s.add(change{from: fileOf(e), to: to})
+	}
+	info, err := os.Lstat(s.abs(e.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.add(change{from: fileOf(e)})
+	}
+	if err == nil && !s.touched(e, info) {
+		return nil
+	}
+	same := false
+	if err == nil {
+		same, err = s.unchanged(e, info)
+	}
+	if err != nil {
+		if e := s.Check(); e != nil {
+			return e
+		}
+		if _, ok := errors.AsType[*fs.PathError](err); !ok {
+			return err
+		}
+		s.note("%s could not be read; it is taken for changed", quote(e.Path))
+	}
+	if same {
+		return nil
+	}
+	return s.add(change{from: fileOf(e), to: to})
+}
+
+// touched reports whether a file may have another content than when it was added: it
+// has another size or time, or a time at which nobody could tell.
+func (s *scan) touched(e *repo.IndexEntry, info fs.FileInfo) bool {
+	mtime := info.ModTime().UnixNano()
+	if e.Size != uint32(info.Size()) || !sameTime(e.MTime, mtime) {
+		return true
+	}
+	if ctime, ok := changeTime(info); ok && !sameTime(e.CTime, ctime) {
+		return true
+	}
+	return s.index.MTime > 0 && e.MTime >= s.index.MTime
+}
+
+// sameTime compares nanoseconds only where both sides know them.
+func sameTime(a, b int64) bool {
+	const second = 1_000_000_000
+	return a == b || a/second == b/second && (a%second == 0 || b%second == 0)
+}
+
+const (
+	// maxCompare is how large a file is that is compared with line endings other than
+	// its own.
+	maxCompare = repo.MaxObject
+	// maxHashed is how large one is of which the SHA-1 is computed.
+	maxHashed = 256 << 20
+)
+
+// unchanged compares the content of a file with that in the index.
+func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
+	name := s.abs(e.Path)
+	if e.Mode == repo.ModeLink {
+		target, err := os.Readlink(name)
+		return err == nil && hashOf([]byte(target)) == e.ID, err
+	}
+	if _, secret := paths.Read(name); secret {
+		if e.Size == uint32(info.Size()) {
+			s.note("%s looks like a secret, and was not read: by its size it is unchanged", quote(e.Path))
+			return true, nil
+		}
+		return false, nil
+	}
+	if info.Size() > maxHashed {
+		s.note("%s is too large to compare; its time or its size is another", quote(e.Path))
+		return false, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	a := s.attributesOf(e.Path)
+	if a.filter == "lfs" {
+		sum := sha256.New()
+		n, err := s.copy(sum, f)
+		pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sum.Sum(nil), n)
+		return err == nil && hashOf([]byte(pointer)) == e.ID, err
+	}
+	sum := sha1.New()
+	fmt.Fprintf(sum, "blob %d\x00", info.Size())
+	n, err := s.copy(sum, f)
+	if err != nil {
+		return false, err
+	}
+	if n == info.Size() && repo.ID(sum.Sum(nil)) == e.ID {
+		return true, nil
+	}
+	if a.filter != "" {
+		s.note("%s has the attribute %s, which is not applied here; it is taken for changed", quote(e.Path), quote(a.filter))
+		return false, nil
+	}
+	if a.text == "unset" || info.Size() > maxCompare {
+		return false, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil || !bytes.Contains(data, []byte("\r\n")) {
+		return false, err
+	}
+	normal, err := s.normal(e, a, data)
+	return err == nil && hashOf(normal) == e.ID, err
+}
+
+// copy is io.Copy for a file that can be long.
+func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
+	buf := make([]byte, 64<<10)
+	for {
+		k, err := from.Read(buf)
+		_, _ = to.Write(buf[:k]) // a hash
+		n += int64(k)
+		if err == io.EOF {
+			return n, nil
+		}
+		if err == nil {
+			err = s.Check()
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// normal is the content of a file as git would put it into the index: without
+// carriage returns if attributes say so. No configuration is read, but that
+// core.autocrlf is set shows: when the file was added, it had another size than what
+// was put into the index.
+func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, error) {
+	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
+		return data, nil
+	}
+	if a.text != "set" && (a.eol == "" || a.text == "auto") {
+		if isBinary(data) {
+			return data, nil
+		}
+		_, blob, err := c.Read(e.ID)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Contains(blob, []byte("\r\n")) || a.text != "auto" && (e.Size == 0 || int(e.Size) == len(blob)) {
+			return data, nil
+		}
+	}
+	return bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), nil
+}
+
+func hashOf(data []byte) repo.ID {
+	sum := sha1.New()
+	fmt.Fprintf(sum, "blob %d\x00", len(data))
+	sum.Write(data)
+	return repo.ID(sum.Sum(nil))
+}
+
+// isBinary is how git decides.
+func isBinary(data []byte) bool {
+	const probe = 8000
+	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
+}
+
+// submodule compares the commit that a submodule is at. It is not gone into.
+func (s *scan) submodule(at int) error {
+	e := &s.index.Entries[at]
+	name := s.abs(e.Path)
+	if !s.covers(e.Path) {
+		return nil
+	}
+	if _, err := os.Lstat(name + "/.git"); err != nil {
+		return nil // it is not checked out
+	}
+	sub, err := repo.Open(name, s.Check)
+	if err != nil {
+		s.note("the submodule %s was not compared: %v", quote(e.Path), err)
+		return nil
+	}
+	defer sub.Close()
+	head, err := sub.Head()
+	if err != nil || head.ID == e.ID || head.ID.IsZero() || sub.Worktree != name {
+		return nil
+	}
+	return s.add(change{from: fileOf(e), to: file{path: e.Path, mode: e.Mode, id: head.ID}})
+}

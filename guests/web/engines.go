@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// maxAPIError is how much of an engine's own words is passed on, in characters.
+const maxAPIError = 200
+
+// apiError is what an API says of an error, behind ": ", if it does.
+func apiError(body []byte) string {
+	var answer struct {
+		Error struct{ Code, Detail, Message any }
+	}
+	if len(body) > maxAnswer || json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	var words []string
+	for _, v := range []any{answer.Error.Code, answer.Error.Detail, answer.Error.Message} {
+		if s, ok := v.(string); ok && s != "" {
+			words = append(words, s)
+		}
+	}
+	if words == nil {
+		return ""
+	}
+	return ": " + short(strings.Join(words, ": "), maxAPIError)
+}
+
+func badAnswer(engine string, err error) error {
+	return tool.Coded("BAD_RESPONSE", tool.Failed("what %s answered is no list of results: %w", engine, err))
+}
+
+func readBrave(body []byte) ([]result, error) {
+	var answer struct {
+		Web struct {
+			Results []struct{ Title, URL, Description string }
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, badAnswer("Brave", err)
+	}
+	var out []result
+	for _, r := range answer.Web.Results {
+		out = append(out, result{textOf(r.Title), r.URL, textOf(r.Description)})
+	}
+	return out, nil
+}
+
+func readGoogle(body []byte) ([]result, error) {
+	var answer struct {
+		Items []struct{ Title, Link, Snippet string }
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, badAnswer("Google", err)
+	}
+	var out []result
+	for _, r := range answer.Items {
+		out = append(out, result{r.Title, r.Link, r.Snippet})
+	}
+	return out, nil
+}
+
+// readDuckDuckGo reads the page of results without scripts.
+func readDuckDuckGo(body []byte) ([]result, error) {
+	var out []result
+	var r result
+	isAd, none := false, false
+	done := func() {
+		if r.URL != "" && !isAd {
+			out = append(out, r)
+		}
+		r = result{}
+	}
+	s := scanner{src: body}
+	for {
+		t := s.next()
+		if t.kind == endToken {
+			break
+		}
+		if t.kind != openToken {
+			continue
+		}
+		switch classes := classesOf(t); {
+		case slices.Contains(classes, "result"):
+			done()
+			isAd = slices.Contains(classes, "result--ad")
+		case slices.Contains(classes, "result__a"):
+			if r.URL != "" {
+				done()
+			}
+			href, _ := t.attribute("href")
+			r.URL = behindRedirect(html.UnescapeString(string(href)))
+			r.Title = s.inside(t.name)
+		case slices.Contains(classes, "result__snippet"):
+			r.Snippet = s.inside(t.name)
+		case slices.Contains(classes, "no-results"):
+			none = true
+		}
+	}
+	done()
+	if out == nil && !none {
+		return nil, tool.Coded("BAD_RESPONSE", tool.Failed("what DuckDuckGo answered is no page of results; perhaps it looks different now"))
+	}
+	return out, nil
+}
+
+// blocked reports whether a page of DuckDuckGo wants a person to prove to be one.
+func blocked(body []byte) bool {
+	s := scanner{src: body}
+	for {
+		t := s.next()
+		switch {
+		case t.kind == endToken:
+			return false
+		case t.kind != openToken:
+			continue
+		}
+		if slices.ContainsFunc(classesOf(t), func(c string) bool { return strings.HasPrefix(c, "anomaly") }) {
+			return true
+		}
+		if id, _ := t.attribute("id"); bytes.Equal(id, []byte("challenge-form")) {
+			return true
+		}
+	}
+}
+
+func classesOf(t token) []string {
+	class, _ := t.attribute("class")
+	return strings.Fields(string(class[:min(len(class), maxAttribute)]))
+}
+
+// behindRedirect is where a link of DuckDuckGo leads; "" for an advertisement.
+func behindRedirect(href string) string {
+	if strings.HasPrefix(href, "//") {
+		href = "https:" + href
+	}
+	u, err := url.Parse(href)
+	if err != nil {
+		return ""
+	}
+	if u.Host == "" || u.Host == "duckduckgo.com" || strings.HasSuffix(u.Host, ".duckduckgo.com") {
+		if u.Path == "/y.js" {
+			return ""
+		}
+		if to := u.Query().Get("uddg"); to != "" {
+			return to
+		}
+	}
+	return href
+}
+
+// inside is the text up to the end of an element that has just begun.
+func (s *scanner) inside(name string) string {
+	if name == "" { // of an element that is not known; so are those within
+		name = "no element"
+	}
+	var b strings.Builder
+	for b.Len() < 4*maxSnippet {
+		t := s.next()
+		if t.kind == endToken || t.kind == closeToken && t.name == name {
+			break
+		}
+		if t.kind == textToken {
+			b.WriteString(html.UnescapeString(string(t.text[:min(len(t.text), 4*maxSnippet)])))
+		}
+	}
+	return b.String()
+}
+
+// textOf is the text of a piece of HTML.
+func textOf(source string) string {
+	s := scanner{src: []byte(source)}
+	return s.inside("")
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/http"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+type fetchArgs struct {
+	URL      string            `json:"url" desc:"The address; one without a scheme is taken as https."`
+	Method   string            `json:"method,omitempty" enum:"GET,HEAD,POST,PUT,PATCH,DELETE" default:"GET"`
+	Headers  map[string]string `json:"headers,omitempty" desc:"Headers to send. Authorization cannot be sent."`
+	Body     string            `json:"body,omitempty" desc:"What to send with POST, PUT or PATCH."`
+	Format   string            `json:"format,omitempty" desc:"text: readable text; raw: the source." enum:"text,raw" default:"text"`
+	Offset   int               `json:"offset,omitempty" desc:"Byte of the text to begin at." min:"0"`
+	MaxBytes int               `json:"max_bytes,omitempty" desc:"Bytes of text to return." min:"1000" max:"200000" default:"50000"`
+}
+
+type fetchResult struct {
+	Output      string `json:"output"`
+	URL         string `json:"url"` // after all redirects
+	Status      int    `json:"status"`
+	ContentType string `json:"content_type,omitempty"`
+	NextOffset  int    `json:"next_offset,omitempty"` // 0: there is no more
+	Truncated   bool   `json:"truncated,omitempty"`   // the body is larger than what was read of it
+	Note        string `json:"note,omitempty"`
+
+	image []tool.Image
+}
+
+// Images implements tool.Pictured.
+func (r fetchResult) Images() []tool.Image { return r.image }
+
+// fetcher is http.Fetch; tests have their own.
+type fetcher func(context.Context, http.Request) (*http.Response, error)
+
+func httpFetch(ctx context.Context, in fetchArgs) (fetchResult, error) {
+	return fetch(ctx, in, http.Fetch)
+}
+
+// accepted is what a request asks for that does not say so itself.
+const accepted = "text/html, application/xhtml+xml, application/json, text/plain;q=0.9, */*;q=0.5"
+
+func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) {
+	address, note, err := addressOf(in.URL)
+	if err != nil {
+		return fetchResult{}, err
+	}
+	reads := in.Method == "GET" || in.Method == "HEAD"
+	switch {
+	case in.Body != "" && (reads || in.Method == "DELETE"):
+		return fetchResult{}, tool.InvalidInput("a body is sent with POST, PUT or PATCH, and method is %s", in.Method)
+	case in.Offset > 0 && !reads:
+		return fetchResult{}, tool.InvalidInput("offset needs GET: %s would be sent again; call with a larger max_bytes instead", in.Method)
+	}
+	req := http.Request{Method: in.Method, URL: address, MaxBytes: maxBody, Timeout: timeLeft(ctx)}
+	sent := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(in.Headers)) {
+		sent[strings.ToLower(name)] = true
+		req.Headers = append(req.Headers, http.Header{Name: name, Value: in.Headers[name]})
+	}
+	if !sent["accept"] {
+		req.Headers = append(req.Headers, http.Header{Name: "accept", Value: accepted})
+	}
+	if in.Body != "" {
+		req.Body = []byte(in.Body)
+		if !sent["content-type"] && json.Valid(req.Body) {
+			req.Headers = append(req.Headers, http.Header{Name: "content-type", Value: "application/json"})
+		}
+	}
+	resp, err := get(ctx, req)
+	if large, ok := errors.AsType[*http.TooLargeError](err); ok && reads && large.Limit < maxBody {
+		req.MaxBytes = int(large.Limit) // the person permits less: what there is of that
+		resp, err = get(ctx, req)
+	}
+	if err != nil {
+		return fetchResult{}, failure(err)
+	}
+	out := fetchResult{URL: resp.URL, Status: resp.Status, ContentType: header(resp, "content-type"), Truncated: resp.Truncated}
+	notes := []string{note}
+	if strings.TrimSuffix(resp.URL, "/") != strings.TrimSuffix(address, "/") {
+		notes = append(notes, "the server redirected to "+resp.URL)
+	}
+	if resp.Status >= 400 {
+		notes = append(notes, fmt.Sprintf("the server answered with status %d: what follows is its error", resp.Status))
+	}
+	w := &window{offset: in.Offset, limit: in.MaxBytes}
+	if mime, ok := pictured(resp); ok && in.Method != "HEAD" {
+		out.image = []tool.Image{{Mime: mime, Data: resp.Body}}
+		out.Output = fmt.Sprintf("[%s, %d bytes]", mime, len(resp.Body))
+		out.Note = joined(notes)
+		return out, nil
+	}
+	if in.Method == "HEAD" {
+		for _, h := range resp.Headers {
+			w.write(clean(h.Name + ": " + h.Value + "\n"))
+		}
+	} else {
+		said, cut, err := write(w, resp, in.Format == "raw")
+		if err != nil {
+			return fetchResult{}, err
+		}
+		out.Truncated = out.Truncated || cut
+		notes = append(notes, said...)
+	}
+	out.Output, out.NextOffset = w.text()
+	switch {
+	case out.NextOffset > 0:
+		out.Output += fmt.Sprintf("\n[there is more: call again with offset=%d]", out.NextOffset)
+	case out.Truncated:
+		out.Output += fmt.Sprintf("\n[the body is larger than the first %d bytes, which are all that is read of one]", len(resp.Body))
+	case in.Offset > 0 && out.Output == "":
+		return fetchResult{}, tool.InvalidInput("offset is %d, and the text has %d bytes", in.Offset, w.seen)
+	case out.Output == "" && len(resp.Body) == 0:
+		notes = append(notes, "the answer has no body")
+	case out.Output == "":
+		notes = append(notes, "the page has no text of its own; perhaps its scripts would make some, and none are run. format raw shows its source")
+	}
+	out.Note = joined(notes)
+	return out, nil
+}
+
+func joined(notes []string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
+}
+
+// maxImage is how large an image may be that the model can be shown, in bytes.
+const maxImage = 3840 << 10
+
+// pictured reports whether an answer is an image that a model can be shown.
+func pictured(resp *http.Response) (mime string, ok bool) {
+	mime, _, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
+	mime = strings.TrimSpace(mime)
+	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= maxImage && !resp.Truncated
+}
+
+// timeLeft is what a request may take, so that what comes of it can still be told; 0 if
+// nobody says.
+func timeLeft(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	left := time.Until(deadline)
+	return max(left-min(2*time.Second, left/4), time.Millisecond)
+}
+
+// addressOf makes a URL of what a model writes for one. The host stays as it is: what a
+// rule says about the argument, it says about the request.
+func addressOf(text string) (address, note string, err error) {
+	text, _, _ = strings.Cut(text, "#") // which no server gets
+	scheme, rest, ok := strings.Cut(text, "://")
+	switch {
+	case text == "":
+		return "", "", invalidURL("url is empty")
+	case ok && !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http"):
+		if strings.EqualFold(scheme, "file") {
+			return "", "", invalidURL("a file is no address; file_read reads files")
+		}
+		return "", "", invalidURL("%.20q is not fetched; only https and http are", scheme+"://")
+	case !ok && strings.HasPrefix(text, "//"):
+		scheme, rest, ok = "https", text[2:], true
+		note = "https: was put before the URL"
+	case !ok && strings.ContainsAny(text[:1], "/.~\\"):
+		return "", "", invalidURL("%.80q is a path, and no address; file_read reads files", text)
+	case !ok:
+		if name, port, has := strings.Cut(text, ":"); has && !strings.ContainsAny(name, "/[") && (port == "" || port[0] < '0' || port[0] > '9') {
+			return "", "", invalidURL("%.20q is not fetched; only https and http are", name+":")
+		}
+		scheme, rest, ok = "https", text, true
+		note = "https:// was put before the URL"
+	}
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	if rest[:end] == "" {
+		return "", "", invalidURL("%.80q names no host", text)
+	}
+	return scheme + "://" + rest[:end] + escaped(rest[end:]), note, nil
+}
+
+// escaped escapes what people write into a path or a query as it is.
+func escaped(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c == ' ' || c >= 0x80 || strings.IndexByte("\"<>^`", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func invalidURL(format string, args ...any) error {
+	return tool.Coded("INVALID_URL", tool.InvalidInput(format, args...))
+}
+
+// failure says what kept a request from being answered.
+func failure(err error) error {
+	large, tooLarge := errors.AsType[*http.TooLargeError](err)
+	switch text := err.Error(); {
+	case errors.Is(err, http.ErrDenied):
+		return tool.Denied("%w. Only the person can change that", err)
+	case errors.Is(err, http.ErrInvalid) && strings.Contains(text, "header"):
+		return tool.InvalidInput("%w", err)
+	case errors.Is(err, http.ErrInvalid):
+		return invalidURL("%w", err)
+	case errors.Is(err, http.ErrDNS):
+		return tool.Coded("DNS_FAILED", tool.Unavailable("%w; look at the spelling of the host", err))
+	case errors.Is(err, http.ErrConnect):
+		return tool.Coded("CONNECT_FAILED", tool.Unavailable("%w", err))
+	case errors.Is(err, http.ErrTLS):
+		return tool.Coded("TLS_FAILED", tool.Unavailable("%w; without a certificate that is good nothing is sent", err))
+	case errors.Is(err, http.ErrTimeout):
+		return tool.Coded("TIMED_OUT", tool.Unavailable("%w; the server is slow or does not answer", err))
+	case tooLarge:
+		return tool.Coded("TOO_LARGE", tool.Failed("the answer is larger than %d bytes, which is all that may be read of one", large.Limit))
+	case errors.Is(err, http.ErrProtocol):
+		return tool.Coded("BAD_RESPONSE", tool.Unavailable("%w", err))
+	}
+	return err
+}
+
+func header(resp *http.Response, name string) string {
+	for _, h := range resp.Headers {
+		if h.Name == name {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// kind is how a body is read.
+type kind int
+
+const (
+	unreadable kind = iota
+	plainText
+	htmlPage
+)
+
+// write writes the body of an answer, and returns what is to be said about it, and
+// whether some of it was left out.
+func write(w *window, resp *http.Response, raw bool) (said []string, cut bool, err error) {
+	mediaType, params, _ := strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
+	mediaType = strings.TrimSpace(mediaType)
+	_, charset, _ := strings.Cut(params, "charset=")
+	charset, _, _ = strings.Cut(charset, ";")
+	k := kindOf(mediaType, resp.Body)
+	var text []byte
+	if k != unreadable {
+		var encoding string
+		var known bool
+		text, encoding, known, cut = decode(resp.Body, charset, k == htmlPage)
+		if !known {
+			said = append(said, fmt.Sprintf("its encoding %q is not read here: what is no ASCII is lost", encoding))
+		}
+		if bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 {
+			k = unreadable
+		}
+	}
+	switch {
+	case k == unreadable:
+		if mediaType == "" {
+			mediaType = "no type that it names"
+		}
+		size := fmt.Sprintf("%d bytes", len(resp.Body))
+		if resp.Truncated {
+			size = "more than " + size
+		}
+		return nil, false, tool.Coded("UNSUPPORTED_TYPE", tool.Failed("%s answered with %s of %s (status %d), which is not read here: HTML, JSON and other text is, and images of up to 3.75 MiB are shown", resp.URL, size, mediaType, resp.Status))
+	case k == htmlPage && !raw:
+		p := page{out: w}
+		p.base, _ = url.Parse(resp.URL)
+		p.render(text)
+	default:
+		plain(w, text)
+	}
+	return said, cut, nil
+}
+
+func kindOf(mediaType string, body []byte) kind {
+	switch {
+	case isOneOf(mediaType, "text/html", "application/xhtml+xml"):
+		return htmlPage
+	case isOneOf(mediaType, "text/", "application/json", "application/xml", "+json", "+xml", "application/javascript", "application/x-javascript",
+		"application/ecmascript", "application/ndjson", "application/x-ndjson", "application/yaml", "application/x-yaml", "application/toml",
+		"application/sql", "application/graphql", "application/x-sh", "application/x-www-form-urlencoded"):
+		return plainText
+	case !isOneOf(mediaType, "", "application/octet-stream", "binary/octet-stream", "application/x-unknown"):
+		return unreadable
+	}
+	// Nobody says.
+	head := body[:min(len(body), 1024)]
+	start := bytes.ToLower(bytes.TrimSpace(head))
+	switch {
+	case bytes.HasPrefix(start, []byte("<!doctype html")), bytes.HasPrefix(start, []byte("<html")):
+		return htmlPage
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return plainText
+	case utf8.Valid(head[:wholeRunes(head)]) && bytes.IndexByte(head, 0) < 0:
+		return plainText
+	}
+	return unreadable
+}

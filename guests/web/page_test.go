@@ -1,0 +1,107 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// rendered is a document as it is returned from an offset on.
+func rendered(doc string, offset, limit int) (text string, next int) {
+	w := &window{offset: offset, limit: limit}
+	p := page{out: w}
+	p.base, _ = url.Parse("https://a.example/dir/page")
+	p.render([]byte(doc))
+	return w.text()
+}
+
+func TestPages(t *testing.T) {
+	for name, c := range map[string]struct{ doc, want string }{
+		"a title stands first":                   {"<head><title> My &amp;\n page </title></head><p>x", "Title: My & page\n\nx"},
+		"another title does not":                 {"<p>x<title>no</title>", "x"},
+		"headings":                               {"<h1>One</h1>a<h3><a href=#x>Three</a></h3><h2></h2>b", "# One\n\na\n\n### Three\n\nb"},
+		"white space is one blank":               {"<p>a \n\t b<b> c</b>d <i> e</i></p>", "a b cd e"},
+		"paragraphs and line ends":               {"<p>a<br>b</p><div>c</div><div>d</div>", "a\nb\n\nc\nd"},
+		"lists":                                  {"<ul><li>a<li><p>b</p><ol><li>c</li><li>d</li></ol></li><li></li></ul>e", "- a\n- b\n  1. c\n  2. d\n\ne"},
+		"a list of definitions":                  {"<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n  b\nc\n  d"},
+		"a table":                                {"<table><tr><th>a<th>b<tr><td>1<td><p>2</p><tr><td><td>3</table>c", "a | b\n1 | 2\n| 3\n\nc"},
+		"text that is laid out already":          {"a<pre>\n x  <b>y</b>\n\n z</pre>b", "a\n\n```\n x  y\n\n z\n```\n\nb"},
+		"lines that are blocks in such text":     {"<pre><div>a</div><div>b</div></pre>", "```\na\nb\n```"},
+		"code":                                   {"use <code>x := <b>1</b></code>, or", "use `x := 1`, or"},
+		"a rule":                                 {"a<hr>b", "a\n\n---\n\nb"},
+		"links":                                  {`<a href="/x?y=1&amp;z">a b</a> <a href=other>c</a> <a href=https://b.example/>d</a>`, "[a b](/x?y=1&z) [c](/dir/other) [d](https://b.example/)"},
+		"links that lead nowhere":                {`<a href="#x">a</a> <a href="javascript:x()">b</a> <a href="mailto:c@d">c</a> <a href="data:,x">d</a> <a>e</a>`, "a b c d e"},
+		"a link without text":                    {`<a href=/x><svg><path/></svg></a>a`, "a"},
+		"a link around blocks":                   {`<a href=/x><div>a</div><div>b</div></a><p>c`, "[a b](/x)\n\nc"},
+		"a link that never ends":                 {`<a href=/x>a<a href=/y>b`, "[a](/x)[b](/y)"},
+		"a link with brackets":                   {`<a href="/x_(y)">a</a>`, "[a](/x_%28y%29)"},
+		"a password in a link":                   {`<a href="https://u:p@b.example/">a</a>`, "[a](https://b.example/)"},
+		"a base":                                 {`<base href="https://b.example/c/"><a href=d>a</a>`, "[a](/c/d)"},
+		"images":                                 {`<img alt="A cat" src=x><img src=y><a href=/z><img alt=dog></a>`, "[image: A cat][dog](/z)"},
+		"what is no text":                        {"a<script>b</script><style>c</style><nav>d</nav><select><option>e</select><svg><title>f</title></svg><template>g</template><textarea>h</textarea>i", "ai"},
+		"without scripts there is noscript":      {"a<noscript><p>b</noscript>", "a\n\nb"},
+		"nested elements that are left out":      {"<nav>a<nav>b</nav>c</nav>d", "d"},
+		"an element that is closed at once":      {"a<svg/>b", "ab"},
+		"what a page hides":                      {`a<div hidden>b<div>c</div></div><span style="display : none">d</span><div style="VISIBILITY:hidden">e</div><span aria-hidden=true>f</span>g`, "ag"},
+		"a paragraph may have no end tag":        {`<p hidden>a<p>b`, "a\n\nb"},
+		"characters that nobody sees":            {"a\x01b\u200bc\u202ed\U000e0041e\ufefff", "abcdef"},
+		"entities":                               {"&lt;b&gt; &eacute; &#x41; &nosuch; &amp;lt;", "<b> é A &nosuch; &lt;"},
+		"what is not UTF-8":                      {"a\xffb", "a\uFFFDb"},
+		"upper case":                             {"<UL><LI>a</UL><P>b", "- a\n\nb"},
+		"lists that never end":                   {strings.Repeat("<ul><li>", 100) + "a", strings.Repeat("  ", maxDepth-1) + "- a"},
+		"closing tags of nothing":                {"</ul></pre></table></a></nav>a</code>", "a`"},
+		"a document that is not closed":          {"<p>a<!-- b", "a"},
+		"nothing":                                {"", ""},
+		"a cell, and a table within":             {"<table><tr><td>a<table><tr><td>b</table><td>c</table>", "a\n\nb | c"},
+		"a header and a footer are text as well": {"<header>a</header><main>b</main><footer>c</footer>", "a\n\nb\n\nc"},
+	} {
+		got, next := rendered(c.doc, 0, 10000)
+		if strings.TrimLeft(got, "\n ") != strings.TrimLeft(c.want, " ") || next != 0 {
+			t.Errorf("%s:\n got %q, %d\nwant %q", name, got, next, c.want)
+		}
+	}
+}
+
+// TestPartsMakeTheWhole: whatever the size of the parts, no byte is lost or repeated.
+func TestPartsMakeTheWhole(t *testing.T) {
+	doc := "<title>Größe</title><ul>" + strings.Repeat("<li>Zeile ü <a href=/x>zwölf</a> 🙂 und mehr &amp; so</li>", 60) + "</ul><pre>" + strings.Repeat("ä  b\n", 50) + "</pre>"
+	whole, next := rendered(doc, 0, 1<<20)
+	if next != 0 || len(whole) < 2500 {
+		t.Fatalf("the whole has %d bytes, %d", len(whole), next)
+	}
+	for _, limit := range []int{1000, 1001, 1002, 1003, 2500, len(whole) - 1, len(whole), len(whole) + 1} {
+		var b strings.Builder
+		for offset, n := 0, 0; ; n++ {
+			part, next := rendered(doc, offset, limit)
+			b.WriteString(part)
+			if len(part) > limit || n > 100 {
+				t.Fatalf("limit %d: a part has %d bytes, after %d", limit, len(part), n)
+			}
+			if next == 0 {
+				break
+			}
+			offset = next
+		}
+		if b.String() != whole {
+			t.Errorf("limit %d: the parts have %d bytes, the whole %d", limit, b.Len(), len(whole))
+		}
+	}
+	if text, next := rendered(doc, len(whole)+10, 1000); text != "" || next != 0 {
+		t.Errorf("behind the end there is %q, %d", text, next)
+	}
+	if text, _ := rendered("<p>ü", 1, 1000); text != "" {
+		t.Errorf("in the middle of a character there is %q", text)
+	}
+}
+
+func FuzzPage(f *testing.F) {
+	for _, doc := range documents {
+		f.Add(doc, 0, 10)
+	}
+	f.Fuzz(func(t *testing.T, doc string, offset, limit int) {
+		offset, limit = min(max(offset, 0), 1<<20), min(max(limit, 1), 1<<20)
+		if text, next := rendered(doc, offset, limit); len(text) > 3*limit || next != 0 && next <= offset && text != "" {
+			t.Errorf("it returns %d bytes from %d on with the limit %d; next %d", len(text), offset, limit, next)
+		}
+	})
+}

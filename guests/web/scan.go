@@ -1,0 +1,280 @@
+package main
+
+import "bytes"
+
+// scanner finds the tags of an HTML document in its bytes. It makes no tree and keeps
+// nothing of what lies behind it, so that what a server sends decides about neither
+// memory nor depth. Attributes are looked at only where somebody asks for them.
+type scanner struct {
+	src []byte
+	pos int
+	raw string // the element whose text lies ahead, in which there are no tags
+	buf [maxTagName]byte
+}
+
+// maxTagName is longer than the name of any element that means something here.
+const maxTagName = 16
+
+type tokenKind byte
+
+const (
+	endToken   tokenKind = iota // of the document
+	textToken                   // with entities
+	rawToken                    // the text of script, style and their like
+	openToken                   // <a href=...>
+	closeToken                  // </a>
+)
+
+// token is one piece of a document. Its slices are parts of that.
+type token struct {
+	kind  tokenKind
+	name  string // of an element, in lower case; "" if it is longer than any that is known
+	text  []byte
+	attrs []byte // what stands in the tag behind the name
+}
+
+// rawElements have text in which there are no tags.
+func rawElement(name string) bool {
+	switch name {
+	case "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes":
+		return true
+	}
+	return false
+}
+
+func (s *scanner) next() token {
+	if s.raw != "" {
+		name := s.raw
+		s.raw = ""
+		end := s.rawEnd(name)
+		text := s.src[s.pos:end]
+		s.pos = end
+		if len(text) > 0 {
+			kind := rawToken
+			if name == "title" || name == "textarea" {
+				kind = textToken
+			}
+			return token{kind: kind, name: name, text: text}
+		}
+	}
+	for s.pos < len(s.src) {
+		start := s.pos
+		if s.src[start] != '<' || !s.markup(start) {
+			return token{kind: textToken, text: s.textTo(start)}
+		}
+		if t, ok := s.tag(); ok {
+			return t
+		}
+	}
+	return token{}
+}
+
+// markup reports whether a < at i begins something else than text.
+func (s *scanner) markup(i int) bool {
+	if i+1 >= len(s.src) {
+		return false
+	}
+	switch c := s.src[i+1]; {
+	case c == '!', c == '?', letter(c):
+		return true
+	case c == '/':
+		return i+2 < len(s.src)
+	}
+	return false
+}
+
+// textTo goes to the next markup and returns what comes before it.
+func (s *scanner) textTo(start int) []byte {
+	i := start
+	if s.src[i] == '<' {
+		i++
+	}
+	for i < len(s.src) {
+		n := bytes.IndexByte(s.src[i:], '<')
+		if n < 0 {
+			i = len(s.src)
+			break
+		}
+		if i += n; s.markup(i) {
+			break
+		}
+		i++
+	}
+	s.pos = i
+	return s.src[start:i]
+}
+
+// tag passes over the markup that begins here; ok is false if it is no tag.
+func (s *scanner) tag() (t token, ok bool) {
+	rest := s.src[s.pos:]
+	switch c := rest[1]; {
+	case bytes.HasPrefix(rest, []byte("<!--")):
+		s.pos += comment(rest)
+		return t, false
+	case c == '!', c == '?', c == '/' && !letter(rest[2]):
+		if n := bytes.IndexByte(rest, '>'); n >= 0 {
+			s.pos += n + 1
+		} else {
+			s.pos = len(s.src)
+		}
+		return t, false
+	case c == '/':
+		t.kind = closeToken
+		s.pos += 2
+	default:
+		t.kind = openToken
+		s.pos++
+	}
+	start := s.pos
+	for s.pos < len(s.src) && !space(s.src[s.pos]) && s.src[s.pos] != '/' && s.src[s.pos] != '>' {
+		s.pos++
+	}
+	if n := copy(s.buf[:], s.src[start:s.pos]); s.pos-start <= maxTagName {
+		t.name = nameOf(s.buf[:n])
+	}
+	start = s.pos
+	a := attributes{src: s.src, pos: s.pos}
+	for a.next() {
+	}
+	if a.pos >= len(s.src) { // the document ends in the tag, which is none then
+		s.pos = len(s.src)
+		return token{}, false
+	}
+	t.attrs, s.pos = s.src[start:a.pos], a.pos+1
+	if t.kind == openToken && rawElement(t.name) {
+		s.raw = t.name
+	}
+	return t, true
+}
+
+// comment is the length of the comment with which a text begins.
+func comment(rest []byte) int {
+	for _, short := range []string{"<!-->", "<!--->"} {
+		if bytes.HasPrefix(rest, []byte(short)) {
+			return len(short)
+		}
+	}
+	for i := 4; ; {
+		n := bytes.Index(rest[i:], []byte("--"))
+		if n < 0 {
+			return len(rest)
+		}
+		i += n
+		if bytes.HasPrefix(rest[i+2:], []byte(">")) {
+			return i + 3
+		}
+		if bytes.HasPrefix(rest[i+2:], []byte("!>")) {
+			return i + 4
+		}
+		i++
+	}
+}
+
+// rawEnd is where the text of a raw element ends.
+func (s *scanner) rawEnd(name string) int {
+	for i := s.pos; ; {
+		n := bytes.Index(s.src[i:], []byte("</"))
+		if n < 0 {
+			return len(s.src)
+		}
+		i += n
+		end := i + 2 + len(name)
+		if end < len(s.src) && bytes.EqualFold(s.src[i+2:end], []byte(name)) && (space(s.src[end]) || s.src[end] == '/' || s.src[end] == '>') {
+			return i
+		}
+		i += 2
+	}
+}
+
+// attributes reads what stands in a tag behind its name, up to the > that ends it.
+type attributes struct {
+	src         []byte
+	pos         int
+	name, value []byte // with entities; value is nil if there is none
+}
+
+// next reports whether there is one more. If there is not, pos is at the > or at the
+// end of src.
+func (a *attributes) next() bool {
+	for a.pos < len(a.src) && (space(a.src[a.pos]) || a.src[a.pos] == '/') {
+		a.pos++
+	}
+	if a.pos >= len(a.src) || a.src[a.pos] == '>' {
+		return false
+	}
+	start := a.pos
+	a.pos++ // a name may begin with =
+	for a.pos < len(a.src) && !space(a.src[a.pos]) && a.src[a.pos] != '/' && a.src[a.pos] != '>' && a.src[a.pos] != '=' {
+		a.pos++
+	}
+	a.name, a.value = a.src[start:a.pos], nil
+	a.skipSpace()
+	if a.pos >= len(a.src) || a.src[a.pos] != '=' {
+		return true
+	}
+	a.pos++
+	a.skipSpace()
+	if a.pos >= len(a.src) {
+		return true
+	}
+	switch quote := a.src[a.pos]; quote {
+	case '>':
+	case '"', '\'':
+		a.pos++
+		n := bytes.IndexByte(a.src[a.pos:], quote)
+		if n < 0 {
+			a.pos = len(a.src)
+			return false
+		}
+		a.value = a.src[a.pos : a.pos+n]
+		a.pos += n + 1
+	default:
+		start := a.pos
+		for a.pos < len(a.src) && !space(a.src[a.pos]) && a.src[a.pos] != '>' {
+			a.pos++
+		}
+		a.value = a.src[start:a.pos]
+	}
+	return true
+}
+
+func (a *attributes) skipSpace() {
+	for a.pos < len(a.src) && space(a.src[a.pos]) {
+		a.pos++
+	}
+}
+
+// attribute returns the first attribute of that name of a tag, as it is written.
+func (t token) attribute(name string) (value []byte, ok bool) {
+	a := attributes{src: t.attrs}
+	for a.next() {
+		if bytes.EqualFold(a.name, []byte(name)) {
+			return a.value, true
+		}
+	}
+	return nil, false
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+// known are the elements that mean something here, so that a name is compared and never
+// copied.
+var known = func() map[string]string {
+	out := map[string]string{}
+	for _, name := range elements {
+		out[name] = name
+	}
+	return out
+}()
+
+// nameOf makes lower case of a name, in place.
+func nameOf(b []byte) string {
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 0x20
+		}
+	}
+	return known[string(b)]
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/config"
+	"github.com/stockade-dev/stockade/sdk/go/http"
+	"github.com/stockade-dev/stockade/sdk/go/secrets"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// Limits on a search, in characters, and on an answer, in bytes.
+const (
+	maxQuery   = 400
+	maxResults = 10
+	maxAnswer  = 2 << 20
+	maxHeading = 300  // of a result
+	maxSnippet = 500  // of a result
+	maxAddress = 2000 // of a result
+)
+
+type searchArgs struct {
+	Query      string `json:"query" desc:"What to look for, at most 400 characters."`
+	NumResults int    `json:"num_results,omitempty" desc:"How many results." min:"1" max:"10" default:"5"`
+}
+
+type searchResult struct {
+	Output  string   `json:"output"`
+	Engine  string   `json:"engine"`
+	Results []result `json:"results"`
+}
+
+type result struct {
+	Title   string `json:"title"`
+	URL     string `json:"url"`
+	Snippet string `json:"snippet"`
+}
+
+// engine is who can be asked.
+type engine struct {
+	name   string // for people
+	url    string // where it is asked if nobody says otherwise
+	secret string // its key; "" if it needs none
+	header string // with that
+	get    string // where a person gets one
+	params func(query string, n int, cx string) url.Values
+	read   func(body []byte) ([]result, error)
+}
+
+// The names of what is configured.
+const (
+	configEngine = "search"
+	configURL    = "search_url" // of the engine
+	configCX     = "google_cx"
+)
+
+var engines = map[string]engine{
+	"duckduckgo": {
+		name: "DuckDuckGo", url: "https://html.duckduckgo.com/html/",
+		params: func(query string, _ int, _ string) url.Values { return url.Values{"q": {query}} },
+		read:   readDuckDuckGo,
+	},
+	"brave": {
+		name: "Brave", url: "https://api.search.brave.com/res/v1/web/search",
+		secret: "brave_search", header: "X-Subscription-Token", get: "https://api-dashboard.search.brave.com",
+		params: func(query string, n int, _ string) url.Values {
+			return url.Values{"q": {query}, "count": {strconv.Itoa(n)}, "text_decorations": {"false"}}
+		},
+		read: readBrave,
+	},
+	"google": {
+		name: "Google", url: "https://customsearch.googleapis.com/customsearch/v1",
+		secret: "google_search", header: "X-Goog-Api-Key", get: "https://developers.google.com/custom-search/v1/introduction",
+		params: func(query string, n int, cx string) url.Values {
+			return url.Values{"q": {query}, "num": {strconv.Itoa(n)}, "cx": {cx}}
+		},
+		read: readGoogle,
+	},
+}
+
+// surroundings is what a search needs of the host; tests have their own.
+type surroundings struct {
+	config func(name string) (string, bool)
+	secret func(name string) (string, error)
+	fetch  fetcher
+}
+
+func webSearch(ctx context.Context, in searchArgs) (searchResult, error) {
+	return search(ctx, in, surroundings{config.Get, secrets.Placeholder, http.Fetch})
+}
+
+func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, error) {
+	query := strings.Join(strings.Fields(in.Query), " ")
+	switch n := utf8.RuneCountInString(query); {
+	case n == 0:
+		return searchResult{}, tool.InvalidInput("query is empty")
+	case n > maxQuery:
+		return searchResult{}, tool.InvalidInput("query has %d characters; at most %d are sent: leave out what matters least", n, maxQuery)
+	}
+	name, _ := s.config(configEngine)
+	e, ok := engines[name]
+	if !ok {
+		return searchResult{}, tool.Failed("there is no engine %q", name)
+	}
+	base, _ := s.config(configURL)
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return searchResult{}, tool.Failed("the URL at which %s is asked is none", e.name)
+	}
+	cx, _ := s.config(configCX)
+	if name == "google" && cx == "" {
+		return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks Google, and no search engine of the person's is set. Tell the person: "+
+			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", e.another()))
+	}
+	req := http.Request{
+		URL: base + "?" + e.params(query, in.NumResults, cx).Encode(), MaxBytes: maxAnswer, Timeout: timeLeft(ctx),
+		Headers: []http.Header{{Name: "accept", Value: "application/json, text/html"}},
+	}
+	if e.secret != "" {
+		placeholder, err := s.secret(e.secret)
+		switch {
+		case errors.Is(err, secrets.ErrMissing):
+			return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no key for that is kept. Tell the person: "+
+				"1. get a key at %s; 2. keep it: `%s`; 3. see that network.allow in agent.toml, or --allow-net, has %q. %s",
+				e.name, e.get, e.setSecret(u), u.Host, e.another()))
+		case err != nil:
+			return searchResult{}, tool.Denied("the key for %s: %w", e.name, err)
+		}
+		req.Headers = append(req.Headers, http.Header{Name: e.header, Value: placeholder})
+	}
+	resp, err := s.fetch(ctx, req)
+	if err != nil {
+		return searchResult{}, failure(err)
+	}
+	if err := e.refused(resp, u); err != nil {
+		return searchResult{}, err
+	}
+	results, err := e.read(resp.Body)
+	if err != nil {
+		return searchResult{}, err
+	}
+	out := searchResult{Engine: name, Results: []result{}}
+	var b strings.Builder
+	for _, r := range results {
+		r.Title, r.Snippet = short(r.Title, maxHeading), short(r.Snippet, maxSnippet)
+		if u, err := url.Parse(r.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(r.URL) > maxAddress {
+			continue
+		}
+		if out.Results = append(out.Results, r); len(out.Results) > 1 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%d. %s\n   %s\n   %s\n", len(out.Results), r.Title, r.URL, r.Snippet)
+		if len(out.Results) == min(max(in.NumResults, 1), maxResults) {
+			break
+		}
+	}
+	out.Output = b.String()
+	if len(out.Results) == 0 {
+		out.Output = e.name + " has no results for this. Try other words, or fewer."
+	}
+	return out, nil
+}
+
+// setSecret is the command that keeps the key.
+func (e engine) setSecret(u *url.URL) string {
+	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
+}
+
+// another says how the person does without this engine.
+func (e engine) another() string {
+	return `Without a key there is search = "duckduckgo" below [web] in agent.toml`
+}
+
+// refused says why an engine answers no search, if it does not.
+func (e engine) refused(resp *http.Response, u *url.URL) error {
+	said := apiError(resp.Body)
+	badKey := e.secret != "" && (resp.Status == 401 || resp.Status == 403 || resp.Status == 422 && strings.Contains(said, "SUBSCRIPTION_TOKEN") ||
+		resp.Status == 400 && strings.Contains(strings.ToLower(said), "api key"))
+	switch {
+	case badKey:
+		return tool.Coded("INVALID_CREDENTIALS", tool.Denied("%s refuses the key that is kept as %s (status %d%s). Tell the person: look at the key at %s, and keep the right one: `%s`",
+			e.name, e.secret, resp.Status, said, e.get, e.setSecret(u)))
+	case resp.Status == 429:
+		wait := "a minute"
+		if n, err := strconv.Atoi(header(resp, "retry-after")); err == nil && n >= 0 {
+			wait = fmt.Sprintf("%d seconds", n)
+		}
+		return tool.Coded("RATE_LIMITED", tool.Unavailable("%s has had too many searches; wait %s", e.name, wait))
+	case e.secret == "" && (resp.Status == 202 || resp.Status == 403 || blocked(resp.Body)):
+		return tool.Coded("BLOCKED", tool.Unavailable("%s takes the program for a robot and answers no searches for now. Wait some minutes; the person can set another engine in [web] of agent.toml", e.name))
+	case resp.Status != 200:
+		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s", e.name, resp.Status, said))
+	}
+	return nil
+}
+
+func short(text string, most int) string {
+	text = strings.Join(strings.Fields(clean(strings.ToValidUTF8(text, "\uFFFD"))), " ")
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return strings.TrimSpace(string([]rune(text)[:most-1])) + "…"
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// seeing are the events of a call that returns images of so many bytes.
+func seeing(turn int, id string, sizes ...int) []session.Event {
+	r := tool.Result{Output: tool.Text("of " + id)}
+	for _, n := range sizes {
+		r.Images = append(r.Images, tool.Image{Mime: "image/png", Data: bytes.Repeat([]byte("x"), n)})
+	}
+	return []session.Event{called(turn, id), event(turn, session.TypeToolResult, id, llm.ResultMessage(id, "ls", r))}
+}
+
+// there says of each image of a conversation whether it is there, x, or left out, o.
+func there(messages []llm.Message) (out string) {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if p.Data != nil {
+				out += "x"
+			} else {
+				out += "o"
+			}
+		}
+	}
+	return out
+}
+
+func TestOldImagesAreForgotten(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		sizes [][]int // by call
+		want  string
+	}{
+		"few":                           {[][]int{{1}, {1, 1}}, "xxx"},
+		"as many as a request may hold": {[][]int{slices.Repeat([]int{1}, maxImages)}, "xxxxxxxxxxxxxxxxxxxx"},
+		"one more makes room for ten":   {[][]int{slices.Repeat([]int{1}, maxImages), {1}}, "ooooooooooo" + "xxxxxxxxxx"},
+		"too many bytes":                {[][]int{{3 * mib, 3 * mib, 3 * mib, 3 * mib}, {1}}, "oooxx"},
+		"too many bytes of one result":  {[][]int{{4 * mib, 4 * mib, 4 * mib, 1}}, "ooxx"},
+		"the last stays, however large": {[][]int{{1}, {13 * mib}}, "ox"},
+		"room is made for some at once": {[][]int{slices.Repeat([]int{1}, maxImages+1), slices.Repeat([]int{1}, 10)}, "ooooooooooo" + "xxxxxxxxxx" + "xxxxxxxxxx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := []session.Event{said(1, llm.User, "look")}
+			for i, sizes := range c.sizes {
+				events = append(events, seeing(1, fmt.Sprint("c", i), sizes...)...)
+			}
+			past, err := History(of(events...), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := there(past.messages); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if past.chars != total(past.messages) {
+				t.Errorf("%d characters are said to be %d", total(past.messages), past.chars)
+			}
+		})
+	}
+}
+
+// TestAnImageCountsForWhatAProviderTakesForIt, and goes before any turn does.
+func TestAnImageCountsForWhatAProviderTakesForIt(t *testing.T) {
+	events := []session.Event{said(1, llm.User, "look")}
+	for i := range 3 {
+		events = append(events, seeing(1, fmt.Sprint("c", i), 3<<20)...)
+	}
+	events = append(events, said(2, llm.User, "and now"))
+	for i := range 4 {
+		events = append(events, seeing(2, fmt.Sprint("d", i), 10)...)
+	}
+	past, err := History(of(events...), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := total(past.messages)
+	if all < 7*imageChars || all > 7*imageChars+5000 {
+		t.Errorf("seven images count for %d characters", all)
+	}
+	for budget, want := range map[int]string{all: "xxxxxxx", all - 1: "oxxxxxx", all - imageChars - 1: "ooxxxxx", all - 3*imageChars: "oooxxxx"} {
+		got, left := fit(past.messages, budget)
+		if there(got) != want || len(got) != len(past.messages) || total(got) > budget || left.Chars != all-total(got) || left.Images != (all-total(got))/imageChars {
+			t.Errorf("budget %d: %s, %d messages, %+v, want %s", budget, there(got), len(got), left, want)
+		}
+		if got := there(past.messages); got != "xxxxxxx" {
+			t.Fatalf("the conversation itself was changed: %s", got)
+		}
+	}
+}
