@@ -54,6 +54,7 @@ var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool, with its arguments and errors", (*turns).tool},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
+	{"/tasks", "", "show the list of tasks that the model keeps", (*turns).tasks},
 	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
 	{"/redo", "", "make again what was undone last", (*turns).redo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},

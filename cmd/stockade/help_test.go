@@ -27,6 +27,7 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/undo"
 )
 
 func TestTopicsReadWellAsText(t *testing.T) {
@@ -271,6 +272,9 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		got := slices.DeleteFunc(others[command], func(s string) bool { return s == "policy explain" })
 		same(t, command, fields(value), got)
 	}
+	shown := slices.Concat(fields(filesJSON{}), fields(undo.File{}), fields(keptJSON{}), fields(taskJSON{}))
+	slices.Sort(shown)
+	same(t, "session show --files", shown, others["session show --files"])
 	file := slices.Concat(fields(fileJSON{}), fields(namedJSON{}), fields(specJSON{}), []string{"tool list"})
 	slices.Sort(file)
 	info := others["tool info"]

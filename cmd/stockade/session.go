@@ -29,20 +29,23 @@ func newSessionCmd(a *app) *cobra.Command {
 	}
 	list.Flags().IntVarP(&limit, "limit", "n", 20, "how many; 0 lists all")
 	var call int
+	var files bool
 	show := &cobra.Command{
 		Use: "show [SESSION]", Short: "Show what happened in a session (default: the last)",
 		Long: `Show what happened in a session: prompts, calls, who allowed them, what came of
 them and what they changed, answers. A long result is cut; --call shows all of one
-call.
+call. --files lists what changed in files, and what the tools keep.
 
 ` + whatIsLast,
-		Example: "  stockade session show\n  stockade session show --call 3\n  stockade session show 01k --json",
+		Example: "  stockade session show\n  stockade session show --call 3\n  stockade session show --files\n  stockade session show 01k --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runSessionShow(cmd.Context(), a, sessionArg(args), call)
+			return runSessionShow(cmd.Context(), a, sessionArg(args), call, files)
 		},
 	}
 	show.Flags().IntVar(&call, "call", 0, "show all of one call, by its number: arguments, decision, changes, result")
+	show.Flags().BoolVar(&files, "files", false, "list the files that its calls have changed, and what its tools keep")
+	show.MarkFlagsMutuallyExclusive("call", "files")
 	resume := &cobra.Command{
 		Use: "resume [SESSION] [PROMPT]", Short: "Continue a session, with its whole conversation",
 		Long: `Continue a session. With a prompt, run one turn; without one, start a chat.
@@ -119,7 +122,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 	return a.s.table(w)
 }
 
-func runSessionShow(ctx context.Context, a *app, prefix string, call int) error {
+func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
 	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
@@ -127,6 +130,9 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int) error 
 	id, err := st.Resolve(ctx, prefix)
 	if err != nil {
 		return err
+	}
+	if files {
+		return runSessionFiles(ctx, a, st, id)
 	}
 	// Here the session is the result, so all of it goes to stdout.
 	page := *a.s

@@ -19,7 +19,7 @@ var facts = []struct{ name, title string }{
 	{"memory", "memory"},
 	{zoneName, "time zone"},
 	{"tier", "confinement of commands"},
-	{"version", "stockade"},
+	{"version", "program"},
 }
 
 // The name of the time zone, such as Europe/Berlin, and by how much it is ahead of UTC

@@ -76,7 +76,7 @@ func TestTheTasksOfASession(t *testing.T) {
 func TestWhatAModuleMayAskOfTheMachine(t *testing.T) {
 	dir, opts := work(t)
 	names := map[string]string{"os": `system: \w+`, "distribution": `distribution: .+`, "arch": `architecture: \w+`, "cpus": `processors: \d+`,
-		"memory": `memory: [\d.]+ GiB`, "timezone": `time zone: [\w/+-]+`, "tier": `confinement of commands: tier [0-3] of 3`, "version": `stockade: v9`}
+		"memory": `memory: [\d.]+ GiB`, "timezone": `time zone: [\w/+-]+`, "tier": `confinement of commands: tier [0-3] of 3`, "version": `program: v9`}
 	catalog, err := registry.Builtin()
 	if err != nil {
 		t.Fatal(err)

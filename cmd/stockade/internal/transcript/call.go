@@ -35,6 +35,7 @@ type call struct {
 	number int // 0: the session has no such call
 	name   string
 	args   string // the main ones, visible
+	task   string // how far the list of tasks is, if it was the call's to change
 
 	begun   bool // its row is shown, without what came of it
 	state   string
@@ -215,11 +216,27 @@ func (t *Transcript) take(c *call, e session.Event) {
 		if c.result = env; c.number == 0 {
 			c.name = words.ToolName(data.Name)
 		}
+		if c.name == "add_task" || c.name == "update_task" {
+			c.ofTask()
+		}
 		if c.decided != nil && c.decided.Change != nil { // the model knows no flags
 			if said, ok := strings.CutSuffix(env.Error, c.decided.Change.String()); ok {
 				c.result.Error = said + t.o.Hint(c.decided.Change)
 			}
 		}
+	}
+}
+
+// ofTask makes the row of a call that has changed the list of tasks: the task with its
+// mark, and how far the list is.
+func (c *call) ofTask() {
+	var fields struct {
+		Output           string
+		Completed, Total int
+	}
+	if c.result.Success && json.Unmarshal(c.result.Result, &fields) == nil && fields.Total > 0 {
+		first, _, _ := strings.Cut(fields.Output, "\n")
+		c.args, c.task = inline(first), fmt.Sprintf("%d of %d done", fields.Completed, fields.Total)
 	}
 }
 
@@ -313,7 +330,7 @@ func (t *Transcript) came(c *call) (rows []string) {
 	if env.Success && !t.o.Typed {
 		rows = append(rows, t.images(env.Images)...)
 		text := OutputText(env.Result)
-		if t.o.Verbose || c.exec || (c.name != "file_read" && c.changes == nil && !(c.staged && !c.exec)) {
+		if t.o.Verbose || c.exec || (c.name != "file_read" && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
 		if text := StderrText(env.Result); c.exec && text != "" {
@@ -518,6 +535,9 @@ func (c *call) success() (what, style string) {
 	}
 	if c.staged {
 		return "changed nothing", ""
+	}
+	if c.task != "" {
+		return c.task, ""
 	}
 	if n := len(c.result.Images); n > 0 {
 		return words.Plural(n, "image"), ""

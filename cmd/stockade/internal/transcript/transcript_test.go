@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,22 @@ func TestACallIsARow(t *testing.T) {
 			[]session.Event{proposed("a", "file_read", `{"path":"notes.md"}`), gave("a", "1: a\n2: b")}, `
   1  file_read notes.md                                       2 lines     3 ms
 `},
+		"an image is what it is, and no data": {
+			[]session.Event{proposed("a", "file_read", `{"path":"a.png"}`), returned("a", tool.Result{Output: tool.Text("image/png, 640x480, 31.2 KB"),
+				Images: []tool.Image{{Mime: "image/png", Data: make([]byte, 31<<10), Width: 640, Height: 480}}})}, `
+  1  file_read a.png                                          1 image     3 ms
+     image/png 640x480, 31.0 KiB
+`},
+		"of many images three are told": {
+			[]session.Event{proposed("a", "probe", `{}`), returned("a", tool.Result{Output: tool.Text("four"),
+				Images: slices.Repeat([]tool.Image{{Mime: "image/\x1b[31mgif", Data: []byte("GIF"), Width: 1, Height: 2}}, 5)})}, `
+  1  probe                                                   5 images     3 ms
+     image/<U+001B>[31mgif 1x2, 3 B
+     image/<U+001B>[31mgif 1x2, 3 B
+     image/<U+001B>[31mgif 1x2, 3 B
+     … 2 more images
+     │ four
+`},
 		"a search shows what it found": {
 			[]session.Event{proposed("a", "grep", `{"pattern":"TODO","file_filter":"*.md","path":"doc"}`), gave("a", "notes.md:4: TODO")}, `
   1  grep "TODO" in *.md in doc                                1 line     3 ms
@@ -130,6 +147,15 @@ func TestACallIsARow(t *testing.T) {
 		"an empty result says so": {
 			[]session.Event{proposed("a", "glob", `{"pattern":"*.c","path":"."}`), gave("a", "\n")}, `
   1  glob "*.c"                                                 empty     3 ms
+`},
+		"a task is a row, with its mark and how far the list is": {
+			[]session.Event{proposed("a", "add_task", `{"content":"Test it"}`), returned("a", tool.Result{Output: json.RawMessage(`{"output":"[ ] task_3 Test \u001b[1mit\n    twice\n1 of 3 tasks completed","task_id":"task_3","completed":1,"total":3}`), Usage: tool.Usage{Duration: 3 * time.Millisecond}})}, `
+  1  add_task [ ] task_3 Test <U+001B>[1mit               1 of 3 done     3 ms
+`},
+		"one that is not there is a failure": {
+			[]session.Event{proposed("a", "update_task", `{"task_id":"task_9","status":"completed"}`), returned("a", tool.Failed("NOT_FOUND", tool.NotFound, "there is no task \"task_9\""))}, `
+  1  update_task task_id=task_9 status=completed               failed     3 ms
+     │ there is no task "task_9"
 `},
 		"an edit shows its difference": {
 			[]session.Event{started, edit, event(session.TypeCallChanges, "a", edited), gave("a", "Replaced 2")}, `

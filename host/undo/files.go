@@ -1,0 +1,122 @@
+package undo
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// File is what the calls of a session have done to one file, directory or link, all of
+// them together; without those that undo or make again.
+type File struct {
+	Path string `json:"path"` // as it is called in the end
+	From string `json:"from,omitempty"`
+	// How is what has become of it: created, changed, deleted, moved, or "came and went".
+	How string `json:"how"`
+	// Added and Removed are the lines of the diffs that the log has, added up.
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+	Calls   int `json:"calls"`
+	// Undone says whether what the calls have done is undone: no, partly or yes.
+	Undone string `json:"undone"`
+}
+
+// changed is a file while its changes are added up.
+type changed struct {
+	File
+	was, is bool // there before the first change, and after the last
+	moved   bool
+	undone  int // of the calls
+	last    *call
+}
+
+// Files lists what the calls of a session have changed, in the order in which they came
+// to it, and how many calls may have changed files of which the log says nothing: what a
+// command changes directly is recorded nowhere. Of a call that was interrupted nobody
+// knows whether its changes were made; they count as made. events are those of its log.
+func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int, err error) {
+	p, err := read(events)
+	if err != nil {
+		return nil, 0, err
+	}
+	var all []*changed
+	byPath := map[string]*changed{}
+	for _, c := range p.calls {
+		if c.end == unmade || c.undo {
+			continue
+		}
+		if c.direct || c.gone {
+			unrecorded++
+		}
+		for _, changes := range c.changes {
+			if changes.More > 0 {
+				unrecorded++
+			}
+			for _, change := range changes.Files {
+				all = take(all, byPath, c, change, p.undone[c.turn])
+			}
+		}
+	}
+	files = make([]File, len(all))
+	for i, f := range all {
+		switch {
+		case !f.was && !f.is:
+			f.How = "came and went"
+		case !f.is:
+			f.How = "deleted"
+		case !f.was:
+			f.How = "created"
+		case f.moved:
+			f.How = "moved"
+		default:
+			f.How = "changed"
+		}
+		if !f.was || !f.moved {
+			f.From = ""
+		}
+		switch f.undone {
+		case 0:
+			f.Undone = "no"
+		case f.Calls:
+			f.Undone = "yes"
+		default:
+			f.Undone = "partly"
+		}
+		files[i] = f.File
+	}
+	return files, unrecorded, nil
+}
+
+// take adds one change of a call.
+func take(all []*changed, byPath map[string]*changed, c *call, change session.Change, undone bool) []*changed {
+	key := change.Path
+	if change.From != "" {
+		key = change.From
+	}
+	f := byPath[key]
+	if f == nil {
+		f = &changed{was: change.Before != nil || !slices.Contains([]tool.ChangeKind{tool.Created, tool.DirectoryCreated}, change.Kind)}
+		f.From = key
+		all = append(all, f)
+	}
+	if change.From != "" {
+		delete(byPath, change.From)
+		f.moved = true
+	}
+	if other := byPath[change.Path]; other != nil && other != f {
+		other.is = false // this one takes its place
+	}
+	byPath[change.Path], f.Path = f, change.Path
+	f.is = !slices.Contains([]tool.ChangeKind{tool.Removed, tool.DirectoryRemoved}, change.Kind)
+	f.Added, f.Removed = f.Added+change.Added, f.Removed+change.Removed
+	if f.last != c { // a call can change it twice
+		f.last = c
+		f.Calls++
+		if undone {
+			f.undone++
+		}
+	}
+	return all
+}
