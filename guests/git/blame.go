@@ -95,6 +95,9 @@ func (c *call) blame() error {
 	if err != nil {
 		return err
 	}
+	if isBinary(text.Data()) {
+		return tool.Parse("%s is a binary file; blame is for text", quote(c.only))
+	}
 	b.first = max(c.Offset, 1) - 1
 	limit := c.Limit
 	if limit == 0 {
@@ -215,9 +218,6 @@ func (b *blame) textOf(o *origin) (*textdiff.Text, error) {
 	}
 	if len(data) > maxText {
 		return nil, b.tooLarge(o.path)
-	}
-	if o.path == b.only && isBinary(data) {
-		return nil, tool.Parse("%s is a binary file; blame is for text", quote(o.path))
 	}
 	t := cachedText{o.blob, textdiff.Lines(data)}
 	b.texts = append([]cachedText{t}, b.texts[:min(len(b.texts), maxTexts-1)]...)

@@ -57,11 +57,10 @@ func sortChanges(changes []change) {
 const (
 	// maxChanges is how many files may differ.
 	maxChanges = 50_000
-	// maxTreeDepth is how deep a tree may be; a path of so many names is too long to
-	// be checked out.
-	maxTreeDepth = 1024
+	// maxTreeDepth is how deep a tree may be.
+	maxTreeDepth = 500
 	// maxTrees is how many trees are gone into.
-	maxTrees = 200_000
+	maxTrees = 20_000
 )
 
 // treeDiffer compares trees.

@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -104,6 +107,7 @@ func (f *fixture) text(in args) string {
 	for len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "[") {
 		lines = lines[:len(lines)-1]
 	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "[a merge, compared with") })
 	return strings.Join(lines, "\n")
 }
 
@@ -112,18 +116,8 @@ func (f *fixture) same(in args, git ...string) {
 	f.Helper()
 	want := strings.TrimSuffix(f.run(git...), "\n")
 	got := f.text(in)
-	if in.Operation == "show" {
-		lines := strings.Split(got, "\n")
-		kept := lines[:0]
-		for _, line := range lines {
-			if !strings.HasPrefix(line, "[a merge, compared") {
-				kept = append(kept, line)
-			}
-		}
-		got = strings.Join(kept, "\n")
-	}
-	if got != want {
-		f.Errorf("%+v is\n%s\n--- and git %q\n%s", in, got, git, want)
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+		f.Errorf("%+v, and git %q (-git +ours):\n%s", in, git, diff)
 	}
 }
 

@@ -24,11 +24,10 @@ import (
 // scan compares the files of the worktree with the index, directory by directory.
 type scan struct {
 	*call
-	index     *repo.Index
-	untracked bool // list what the index does not have
-	found     []change
-	unknown   []string // paths that are not tracked; a directory of nothing else ends in a slash
-	seen      []bool   // of the entries of the index: they exist
+	index   *repo.Index
+	found   []change
+	unknown []string // paths that are not tracked; a directory of nothing else ends in a slash
+	seen    []bool   // of the entries of the index: they exist
 }
 
 // scanWorktree compares the files with the index.
@@ -36,7 +35,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if c.Worktree == "" {
 		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
 	}
-	s := &scan{call: c, index: x, untracked: untracked, seen: make([]bool, len(x.Entries))}
+	s := &scan{call: c, index: x, seen: make([]bool, len(x.Entries))}
 	var ignore *gitignore.File
 	if untracked {
 		exclude, _ := os.ReadFile(filepath.Join(c.CommonDir, "info", "exclude"))
@@ -46,7 +45,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if err != nil {
 		return nil, tool.IO("list %s: %w", c.Worktree, err)
 	}
-	if err := s.dir("", entries, 0, len(x.Entries), ignore); err != nil {
+	if err := s.dir("", entries, 0, len(x.Entries), untracked, ignore); err != nil {
 		return nil, err
 	}
 	for i, seen := range s.seen {
@@ -77,13 +76,13 @@ func (s *scan) add(ch change) error {
 const maxAhead = 64
 
 // dir compares a directory, whose name ends in a slash or is "". From from to to are
-// the entries of the index in it.
-func (s *scan) dir(dir string, entries search.Listing, from, to int, ignore *gitignore.File) error {
+// the entries of the index in it; untracked says to list what the index does not have.
+func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked bool, ignore *gitignore.File) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
 	abs := s.abs(strings.TrimSuffix(dir, "/"))
-	if s.untracked && slices.ContainsFunc(entries, isIgnoreFile) {
+	if untracked && slices.ContainsFunc(entries, isIgnoreFile) {
 		ignore = gitignore.Read(abs, ignore)
 	}
 	ignored := ignore.In(abs)
@@ -100,7 +99,7 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, ignore *git
 				return err
 			}
 		case !e.Type.IsDir():
-			if s.untracked && !ignored.Ignores(e.Name, false) {
+			if untracked && !ignored.Ignores(e.Name, false) {
 				s.unknownPath(path)
 			}
 		case !s.leads(path + "/"):
@@ -111,8 +110,9 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, ignore *git
 			}
 		default:
 			low, high := s.below(path+"/", from, to)
-			if low < high || s.untracked && !tracked && !ignored.Ignores(e.Name, true) {
-				below = append(below, subdir{path, low, high})
+			untracked := untracked && !tracked && !ignored.Ignores(e.Name, true)
+			if low < high || untracked {
+				below = append(below, subdir{path, low, high, untracked})
 			}
 		}
 	}
@@ -132,6 +132,7 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, ignore *git
 type subdir struct {
 	path      string
 	low, high int
+	untracked bool // list what the index does not have
 }
 
 func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) error {
@@ -144,7 +145,7 @@ func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) 
 		}
 	}
 	if d.low < d.high {
-		return s.dir(d.path+"/", listing, d.low, d.high, ignore)
+		return s.dir(d.path+"/", listing, d.low, d.high, d.untracked, ignore)
 	}
 	any, err := s.anyUnknown(d.path, listing, ignore, 0)
 	if any && err == nil {

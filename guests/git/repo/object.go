@@ -83,7 +83,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				data, err = r.inflate(p, e.at, most, true)
 				return e.kind, data, true, err
 			}
-			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", p.name, most>>20)
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", p.name, most>>10)
 		}
 		if e.kind <= KindTag {
 			kind = e.kind
@@ -105,7 +105,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				if kind, data, cut, err = r.readLoose(e.name, most); errors.Is(err, fs.ErrNotExist) {
 					err = r.missing(e.name)
 				} else if err == nil && cut {
-					err = TooLarge("the object %s has more than %d MiB", e.name, most>>20)
+					err = TooLarge("the object %s has more than %d KiB", e.name, most>>10)
 				}
 				if err != nil {
 					return 0, nil, false, err
@@ -125,7 +125,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		}
 		out, size, ok := apply(data, delta, most)
 		if size > uint64(most) {
-			return 0, nil, false, TooLarge("an object in %s.pack has more than %d MiB", s.p.name, most>>20)
+			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", s.p.name, most>>10)
 		} else if !ok {
 			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
@@ -140,47 +140,11 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 
 // inflate reads size bytes; cut says that there are more.
 func (r *Repo) inflate(p *pack, at int64, size int, cut bool) ([]byte, error) {
-	data, err := r.inflater.inflate(&reader{f: p.pack, off: at}, size, cut)
-	if err != nil {
+	data := make([]byte, size)
+	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
 		return nil, Corrupt("%s.pack at %d: %v", p.name, at, err)
 	}
 	return data, nil
-}
-
-// inflater is used again, because what it needs is large.
-type inflater struct{ z io.ReadCloser }
-
-func (in *inflater) open(from io.Reader) (err error) {
-	if in.z == nil {
-		in.z, err = zlib.NewReader(from)
-		return err
-	}
-	return in.z.(zlib.Resetter).Reset(from, nil)
-}
-
-func (in *inflater) inflate(from io.Reader, size int, cut bool) ([]byte, error) {
-	if err := in.open(from); err != nil {
-		return nil, err
-	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(in.z, data); err != nil {
-		return nil, err
-	}
-	return data, in.atEnd(cut)
-}
-
-// atEnd also has the checksum compared.
-func (in *inflater) atEnd(cut bool) error {
-	if cut {
-		return nil
-	}
-	var more [1]byte
-	if n, err := io.ReadFull(in.z, more[:]); n > 0 {
-		return errors.New("it is longer than it says")
-	} else if err != io.EOF {
-		return err
-	}
-	return nil
 }
 
 // maxLooseHeader is the longest kind with the longest size.
@@ -199,19 +163,27 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 		return 0, nil, false, err
 	}
 	defer f.Close()
-	kind, data, cut, err := r.inflater.loose(f, most)
+	kind, data, cut, err := r.zlib.read(f, most)
 	if err != nil {
 		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}
 	return kind, data, cut, nil
 }
 
-func (in *inflater) loose(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
-	if err := in.open(f); err != nil {
+// looseReader is used again, because what it needs is large.
+type looseReader struct{ z io.ReadCloser }
+
+func (l *looseReader) read(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
+	if l.z == nil {
+		l.z, err = zlib.NewReader(f)
+	} else {
+		err = l.z.(zlib.Resetter).Reset(f, nil)
+	}
+	if err != nil {
 		return 0, nil, false, err
 	}
 	head := make([]byte, maxLooseHeader)
-	n, err := io.ReadFull(in.z, head)
+	n, err := io.ReadFull(l.z, head)
 	if err != nil && err != io.ErrUnexpectedEOF {
 		return 0, nil, false, err
 	}
@@ -232,16 +204,23 @@ func (in *inflater) loose(f io.Reader, most int) (kind Kind, data []byte, cut bo
 	}
 	head = head[end+1:]
 	if uint64(len(head)) > size {
-		return 0, nil, false, errors.New("it is longer than it says")
+		return 0, nil, false, errLonger
 	}
 	if cut = size > uint64(most); cut {
 		size = uint64(most)
 	}
 	data = make([]byte, size)
-	if _, err := io.ReadFull(in.z, data[copy(data, head):]); err != nil {
+	if _, err := io.ReadFull(l.z, data[copy(data, head):]); err != nil || cut {
+		return kind, data, cut, err
+	}
+	// To read on also has the checksum compared.
+	var more [1]byte
+	if n, err := io.ReadFull(l.z, more[:]); n > 0 {
+		return 0, nil, false, errLonger
+	} else if err != io.EOF {
 		return 0, nil, false, err
 	}
-	return kind, data, cut, in.atEnd(cut)
+	return kind, data, false, nil
 }
 
 const (

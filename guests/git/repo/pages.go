@@ -117,34 +117,12 @@ type reader struct {
 	have []byte
 }
 
+// fill gets more, if there is nothing left.
 func (r *reader) fill() error {
-	if len(r.have) > 0 {
-		return nil
-	}
 	have, err := r.f.from(r.off)
 	if err != nil {
-		return io.EOF
+		return err
 	}
 	r.have, r.off = have, r.off+int64(len(have))
 	return nil
-}
-
-func (r *reader) Read(buf []byte) (int, error) {
-	if err := r.fill(); err != nil {
-		return 0, err
-	}
-	n := copy(buf, r.have)
-	r.have = r.have[n:]
-	return n, nil
-}
-
-func (r *reader) ReadByte() (byte, error) {
-	if len(r.have) == 0 {
-		if err := r.fill(); err != nil {
-			return 0, err
-		}
-	}
-	b := r.have[0]
-	r.have = r.have[1:]
-	return b, nil
 }

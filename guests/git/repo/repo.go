@@ -63,8 +63,9 @@ type Repo struct {
 
 	pages    pages
 	cache    cache
-	inflater inflater
-	objects  []string // directories of objects: the own one first
+	inflater inflater    // of packs
+	zlib     looseReader // of loose objects
+	objects  []string    // directories of objects: the own one first
 	packs    []*pack
 	listed   bool     // packs are
 	lost     []string // alternates that could not be opened

@@ -105,6 +105,9 @@ func (r *Repo) ends() string {
 
 // CommitOf is Rev for a commit.
 func (r *Repo) CommitOf(rev string) (*Commit, error) {
+	if rev == "" {
+		rev = "HEAD"
+	}
 	id, err := r.Rev(rev)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,9 @@ func Lines(data []byte) *Text {
 	return t
 }
 
+// Data is the text as a whole.
+func (t *Text) Data() []byte { return t.data }
+
 // Len is how many lines there are.
 func (t *Text) Len() int { return len(t.starts) - 1 }
 

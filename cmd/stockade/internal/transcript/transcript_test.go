@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,22 @@ func TestACallIsARow(t *testing.T) {
 		"a read says only how long it is": {
 			[]session.Event{proposed("a", "file_read", `{"path":"notes.md"}`), gave("a", "1: a\n2: b")}, `
   1  file_read notes.md                                       2 lines     3 ms
+`},
+		"an image is what it is, and no data": {
+			[]session.Event{proposed("a", "file_read", `{"path":"a.png"}`), returned("a", tool.Result{Output: tool.Text("image/png, 640x480, 31.2 KB"),
+				Images: []tool.Image{{Mime: "image/png", Data: make([]byte, 31<<10), Width: 640, Height: 480}}})}, `
+  1  file_read a.png                                          1 image     3 ms
+     image/png 640x480, 31.0 KiB
+`},
+		"of many images three are told": {
+			[]session.Event{proposed("a", "probe", `{}`), returned("a", tool.Result{Output: tool.Text("four"),
+				Images: slices.Repeat([]tool.Image{{Mime: "image/\x1b[31mgif", Data: []byte("GIF"), Width: 1, Height: 2}}, 5)})}, `
+  1  probe                                                   5 images     3 ms
+     image/<U+001B>[31mgif 1x2, 3 B
+     image/<U+001B>[31mgif 1x2, 3 B
+     image/<U+001B>[31mgif 1x2, 3 B
+     … 2 more images
+     │ four
 `},
 		"a search shows what it found": {
 			[]session.Event{proposed("a", "grep", `{"pattern":"TODO","file_filter":"*.md","path":"doc"}`), gave("a", "notes.md:4: TODO")}, `

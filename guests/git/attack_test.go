@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/guests/git/repo"
+)
+
+// object writes a loose object, whatever it is, under the name that git would give
+// it.
+func (f *fixture) object(kind string, data []byte) string {
+	f.Helper()
+	head := fmt.Appendf(nil, "%s %d\x00", kind, len(data))
+	sum := sha1.Sum(append(slices.Clip(head), data...))
+	id := hex.EncodeToString(sum[:])
+	f.loose(id, func(w io.Writer) {
+		_, _ = w.Write(head)
+		_, _ = w.Write(data)
+	})
+	return id
+}
+
+func (f *fixture) loose(id string, write func(w io.Writer)) {
+	f.Helper()
+	var out bytes.Buffer
+	z := zlib.NewWriter(&out)
+	write(z)
+	_ = z.Close()
+	f.put(".git/objects/"+id[:2]+"/"+id[2:], out.String())
+}
+
+func (f *fixture) tree(entries ...string) string {
+	var data []byte
+	for i := 0; i < len(entries); i += 3 { // mode, name, id
+		id, _ := hex.DecodeString(entries[i+2])
+		data = append(fmt.Appendf(data, "%s %s\x00", entries[i], entries[i+1]), id...)
+	}
+	return f.object("tree", data)
+}
+
+func (f *fixture) commitOf(tree, message string, parents ...string) string {
+	text := "tree " + tree + "\n"
+	for _, p := range parents {
+		text += "parent " + p + "\n"
+	}
+	return f.object("commit", []byte(text+"author A <a@b> 1700000000 +0000\ncommitter A <a@b> 1700000000 +0000\n\n"+message))
+}
+
+func (f *fixture) head(id string) { f.put(".git/refs/heads/main", id+"\n") }
+
+// bounded runs a call, and sees that it takes little memory.
+func (f *fixture) bounded(in args, most uint64) (result, error) {
+	f.Helper()
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	out, err := run(f.Context(), in)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > most {
+		f.Errorf("%+v allocates %d MiB", in, got>>20)
+	}
+	if len(out.Output) > maxOutput+4096 {
+		f.Errorf("%+v returns %d bytes", in, len(out.Output))
+	}
+	return out, err
+}
+
+const none = "0123456789012345678901234567890123456789"
+
+func TestNothingThatARepositoryNamesIsRun(t *testing.T) {
+	f := newFixture(t)
+	f.put("a.txt", "one\n")
+	f.put("b.psd", "one\n")
+	f.commit("a")
+	ran := filepath.Join(t.TempDir(), "ran")
+	script := filepath.Join(t.TempDir(), "evil")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho ran >>"+ran+"\ncat\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`[core]
+	repositoryformatversion = 0
+	fsmonitor = %[1]s
+	hooksPath = %[2]s
+	pager = %[1]s
+	sshCommand = %[1]s
+	editor = %[1]s
+	attributesFile = /etc/passwd
+	excludesFile = /etc/passwd
+	worktree = /
+[diff]
+	external = %[1]s
+[diff "x"]
+	textconv = %[1]s
+	command = %[1]s
+[filter "x"]
+	clean = %[1]s
+	smudge = %[1]s
+	process = %[1]s
+	required = true
+[alias]
+	status = !%[1]s
+[include]
+	path = /etc/passwd
+[includeIf "gitdir:/"]
+	path = /etc/shadow
+[credential]
+	helper = !%[1]s
+[gpg]
+	program = %[1]s
+[log]
+	showSignature = true
+`, script, filepath.Dir(script))
+	f.put(".git/config", config)
+	f.put(".gitattributes", "* filter=x diff=x\n")
+	for _, hook := range []string{"fsmonitor-watchman", "post-index-change", "post-checkout", "pre-commit"} {
+		f.put(".git/hooks/"+hook, "#!/bin/sh\necho ran >>"+ran+"\n")
+		if err := os.Chmod(".git/hooks/"+hook, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.put("a.txt", "two\n")
+	for _, in := range []args{{Operation: "status"}, {Operation: "diff"}, {Operation: "log", Format: "patch"}, {Operation: "show"}, {Operation: "blame", Path: "a.txt"}, {Operation: "branches"}} {
+		if out := f.works(in); strings.Contains(out.Output, "root:") || out.Output == "" {
+			t.Errorf("%s says %q", in.Operation, out.Output)
+		}
+	}
+	if text, err := os.ReadFile(ran); err == nil {
+		t.Errorf("something was run: %s", text)
+	}
+}
+
+func TestHostileRepositories(t *testing.T) {
+	const small = 128 << 20
+	for name, tt := range map[string]struct {
+		make func(f *fixture)
+		call args
+		code string // "" works
+		says string
+	}{
+		"a reference that leads to itself": {func(f *fixture) { f.put(".git/refs/heads/main", "ref: refs/heads/main\n") }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "without end"},
+		"two references that do": {func(f *fixture) {
+			f.put(".git/HEAD", "ref: refs/x\n")
+			f.put(".git/refs/x", "ref: refs/y\n")
+			f.put(".git/refs/y", "ref: refs/x\n")
+		}, args{Operation: "status"}, "CORRUPT_REPOSITORY", "without end"},
+		"a reference that leads out":      {func(f *fixture) { f.put(".git/HEAD", "ref: refs/../../outside\n") }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "neither"},
+		"a reference of a megabyte":       {func(f *fixture) { f.put(".git/refs/heads/main", strings.Repeat("a", 1<<20)) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "too long"},
+		"names by SHA-256":                {func(f *fixture) { f.head(strings.Repeat("ab", 32)) }, args{Operation: "log"}, "UNSUPPORTED", "SHA-256"},
+		"reftable":                        {func(f *fixture) { f.put(".git/reftable/tables.list", "") }, args{Operation: "log"}, "UNSUPPORTED", "reftable"},
+		"an object that is missing":       {func(f *fixture) { f.head(none) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "is missing"},
+		"a partial clone":                 {func(f *fixture) { f.head(none); f.put(".git/objects/pack/p.promisor", "") }, args{Operation: "log"}, "UNSUPPORTED", "partial clone"},
+		"objects borrowed from nowhere":   {func(f *fixture) { f.head(none); f.put(".git/objects/info/alternates", "/nowhere/objects\n") }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "/nowhere/objects"},
+		"a git directory that is nowhere": {func(f *fixture) { f.put("s/.git", "gitdir: /nowhere/.git\n") }, args{Operation: "log", Path: "s"}, "NOT_A_REPOSITORY", "/nowhere/.git"},
+		"a git file without a directory":  {func(f *fixture) { f.put("s/.git", "hello\n") }, args{Operation: "log", Path: "s"}, "CORRUPT_REPOSITORY", "no git directory"},
+		"a worktree of nowhere":           {func(f *fixture) { f.put(".git/commondir", "/nowhere\n") }, args{Operation: "log"}, "NOT_A_REPOSITORY", "/nowhere"},
+		"an object that is no zlib":       {func(f *fixture) { f.put(".git/objects/01/"+none[2:], "hello"); f.head(none) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", ""},
+		"an object that is another":       {func(f *fixture) { f.head(f.object("blob", []byte("x"))) }, args{Operation: "log"}, "UNKNOWN_REVISION", "is a blob"},
+		"a kind that is none":             {func(f *fixture) { f.head(f.object("virus", []byte("x"))) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "header"},
+		"a size that does not fit": {func(f *fixture) {
+			f.loose(none, func(w io.Writer) { fmt.Fprintf(w, "commit 99\x00short") })
+			f.head(none)
+		}, args{Operation: "log"}, "CORRUPT_REPOSITORY", ""},
+		"4 GB that say what they are": {func(f *fixture) {
+			f.bomb("blob 4294967296\x00")
+			f.head(f.commitOf(f.tree("100644", "big", none), "m"))
+		}, args{Operation: "show"}, "", "too large"},
+		"4 GB that lie":           {func(f *fixture) { f.bomb("blob 7\x00"); f.head(f.commitOf(f.tree("100644", "big", none), "m")) }, args{Operation: "show"}, "CORRUPT_REPOSITORY", "longer than it says"},
+		"a tree of 4 GB":          {func(f *fixture) { f.bomb("tree 4294967296\x00"); f.head(f.commitOf(none, "m")) }, args{Operation: "show"}, "TOO_LARGE", "8 MiB"},
+		"a message of 10 MB":      {func(f *fixture) { f.head(f.commitOf(f.tree(), strings.Repeat("long message\n", 1<<20))) }, args{Operation: "log", Format: "full"}, "", "too long to be shown"},
+		"a subject of a megabyte": {func(f *fixture) { f.head(f.commitOf(f.tree(), strings.Repeat("x", 1<<20))) }, args{Operation: "log"}, "", "line cut"},
+		"a commit without a tree": {func(f *fixture) { f.head(f.object("commit", []byte("author A <a> 1 +0000\n\nx"))) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "no tree"},
+		"dates that are none": {func(f *fixture) {
+			f.head(f.object("commit", []byte("tree "+f.tree()+"\nauthor A <a> 99999999999999999999 +9999999\ncommitter > <\n\nx")))
+		}, args{Operation: "log", Format: "full"}, "", "1970"},
+		"600 trees in each other":  {deep, args{Operation: "show"}, "CORRUPT_REPOSITORY", "nested deeper"},
+		"2^60 trees in each other": {wide, args{Operation: "show"}, "TOO_LARGE", "directories"},
+		"a tree that leads out": {func(f *fixture) {
+			b := f.object("blob", []byte("evil\n"))
+			f.head(f.commitOf(f.tree("100644", "..", b, "100644", ".git", b), "m"))
+		}, args{Operation: "show"}, "", "evil"},
+		"a name with slashes": {func(f *fixture) {
+			b := f.object("blob", []byte("evil\n"))
+			f.head(f.commitOf(f.tree("100644", "../../x", b), "m"))
+		}, args{Operation: "show"}, "CORRUPT_REPOSITORY", ""},
+		"a tree that is cut": {func(f *fixture) { f.head(f.commitOf(f.object("tree", []byte("100644 a\x00123")), "m")) }, args{Operation: "show"}, "CORRUPT_REPOSITORY", ""},
+		"a tag of itself": {func(f *fixture) {
+			f.loose(none, func(w io.Writer) {
+				text := "object " + none + "\ntype tag\ntag x\n\nm"
+				fmt.Fprintf(w, "tag %d\x00%s", len(text), text)
+			})
+			f.head(none)
+		}, args{Operation: "log"}, "CORRUPT_REPOSITORY", "without end"},
+		"an index with a way out":         {func(f *fixture) { f.index(2, "../x") }, args{Operation: "status"}, "CORRUPT_REPOSITORY", "../x"},
+		"an index with a git directory":   {func(f *fixture) { f.index(2, ".git/config") }, args{Operation: "diff"}, "CORRUPT_REPOSITORY", ".git/config"},
+		"an index with a disguised one":   {func(f *fixture) { f.index(2, "sub/.GIT./config") }, args{Operation: "status"}, "CORRUPT_REPOSITORY", ""},
+		"an index with an absolute path":  {func(f *fixture) { f.index(2, "/etc/passwd") }, args{Operation: "status"}, "CORRUPT_REPOSITORY", "/etc/passwd"},
+		"an index out of order":           {func(f *fixture) { f.index(2, "b", "a") }, args{Operation: "status"}, "CORRUPT_REPOSITORY", "order"},
+		"an index of version 9":           {func(f *fixture) { f.index(9, "a") }, args{Operation: "status"}, "UNSUPPORTED", "version 9"},
+		"an index that counts too far":    {func(f *fixture) { f.put(".git/index", "DIRC\x00\x00\x00\x02\x00\x00\xff\xff"+strings.Repeat("x", 90)) }, args{Operation: "status"}, "CORRUPT_REPOSITORY", "too short"},
+		"an index that is split":          {func(f *fixture) { f.extension("link") }, args{Operation: "status"}, "UNSUPPORTED", "split"},
+		"an index with what is not known": {func(f *fixture) { f.extension("xyzw") }, args{Operation: "status"}, "UNSUPPORTED", "xyzw"},
+		"an index that can be left out":   {func(f *fixture) { f.extension("XYZW") }, args{Operation: "status"}, "", "## No commits"},
+		"a delta that is a bomb":          {func(f *fixture) { f.pack(1<<32, 0) }, args{Operation: "log"}, "TOO_LARGE", "256 KiB"},
+		"a delta that makes too much":     {func(f *fixture) { f.pack(100, 0) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "does not fit"},
+		"a delta of itself":               {func(f *fixture) { f.pack(10, 1) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "deltas"},
+		"a delta of nothing":              {func(f *fixture) { f.pack(10, 1<<40) }, args{Operation: "log"}, "CORRUPT_REPOSITORY", "no object at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			tt.make(f)
+			out, err := f.bounded(tt.call, small)
+			if tt.code != "" {
+				if err == nil {
+					t.Fatalf("works: %q", out.Output)
+				}
+				f.fails(tt.call, tt.code, tt.says)
+			} else if err != nil || !strings.Contains(out.Output, tt.says) {
+				t.Errorf("%v, and %.500q does not say %q", err, out.Output, tt.says)
+			}
+			if err != nil && (len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x00\x1b\n")) {
+				t.Errorf("the error is %.2000q", err)
+			}
+		})
+	}
+}
+
+// bomb is an object that inflates to 4 GB, cut off at what nobody should read.
+func (f *fixture) bomb(head string) {
+	f.loose(none, func(w io.Writer) {
+		_, _ = io.WriteString(w, head)
+		zeros := make([]byte, 1<<20)
+		for range 32 {
+			_, _ = w.Write(zeros)
+		}
+	})
+}
+
+func deep(f *fixture) {
+	id := f.tree("100644", "f", f.object("blob", nil))
+	for range 600 { // git takes more, and we are done before
+		id = f.tree("40000", "d", id)
+	}
+	f.head(f.commitOf(id, "deep"))
+}
+
+func wide(f *fixture) {
+	id := f.tree()
+	id = f.tree("40000", "x", id)
+	for range 60 {
+		id = f.tree("40000", "a", id, "40000", "b", id)
+	}
+	f.head(f.commitOf(id, "wide"))
+}
+
+func (f *fixture) index(version uint32, paths ...string) {
+	data := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("DIRC"), version), uint32(len(paths)))
+	for _, path := range paths {
+		entry := make([]byte, 62)
+		binary.BigEndian.PutUint32(entry[24:], repo.ModeFile)
+		binary.BigEndian.PutUint16(entry[60:], uint16(len(path)))
+		entry = append(entry, path...)
+		data = append(data, append(entry, make([]byte, 8-len(entry)%8)...)...)
+	}
+	f.put(".git/index", string(data)+strings.Repeat("\x00", 20))
+}
+
+func (f *fixture) extension(name string) {
+	f.put(".git/index", "DIRC\x00\x00\x00\x02\x00\x00\x00\x00"+name+"\x00\x00\x00\x04body"+strings.Repeat("\x00", 20))
+}
+
+// pack makes HEAD an object in a pack: a delta that says that it makes so many bytes,
+// of what is so far before it; 0 is of a blob, and 1 of itself.
+func (f *fixture) pack(size uint64, back int64) {
+	deflate := func(data []byte) []byte {
+		var out bytes.Buffer
+		z := zlib.NewWriter(&out)
+		_, _ = z.Write(data)
+		_ = z.Close()
+		return out.Bytes()
+	}
+	pack := []byte("PACK\x00\x00\x00\x02\x00\x00\x00\x02")
+	blob := len(pack)
+	pack = append(append(pack, 3<<4|10), deflate([]byte("0123456789"))...)
+	at := len(pack)
+	delta := []byte{10}
+	for v := size; ; v >>= 7 {
+		if v < 0x80 {
+			delta = append(delta, byte(v))
+			break
+		}
+		delta = append(delta, byte(v)|0x80)
+	}
+	for range 3 {
+		delta = append(delta, 0x90, 10) // the base once more
+	}
+	if back == 1 { // a name instead: the delta's own
+		id, _ := hex.DecodeString(none)
+		pack = append(append(pack, 7<<4|byte(len(delta))), id...)
+	} else {
+		if back == 0 {
+			back = int64(at - blob)
+		}
+		offset := []byte{byte(back & 0x7f)}
+		for back >>= 7; back > 0; back >>= 7 {
+			back--
+			offset = append([]byte{byte(back&0x7f) | 0x80}, offset...)
+		}
+		pack = append(append(pack, 6<<4|byte(len(delta))), offset...)
+	}
+	pack = append(pack, deflate(delta)...)
+	pack = append(pack, make([]byte, 20)...)
+	idx := []byte("\xfftOc\x00\x00\x00\x02")
+	for i := range 256 {
+		n := uint32(0)
+		if i >= 1 {
+			n = 1
+		}
+		idx = binary.BigEndian.AppendUint32(idx, n)
+	}
+	id, _ := hex.DecodeString(none)
+	idx = append(idx, id...)
+	idx = binary.BigEndian.AppendUint32(idx, crc32.ChecksumIEEE(pack))
+	idx = binary.BigEndian.AppendUint32(idx, uint32(at))
+	idx = append(idx, make([]byte, 40)...)
+	f.put(".git/objects/pack/pack-x.pack", string(pack))
+	f.put(".git/objects/pack/pack-x.idx", string(idx))
+	f.head(none)
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{".env", "conf/.aws/credentials", "server.key", "plain"} {
+		f.put(name, "swordfish of "+name+"\n")
+	}
+	f.commit("a")
+	for _, name := range []string{".env", "conf/.aws/credentials", "server.key", "plain"} {
+		f.put(name, "swordfish again\n")
+	}
+	calls := []args{
+		{Operation: "show"}, {Operation: "diff"}, {Operation: "diff", Revision: "HEAD"}, {Operation: "log", Format: "patch"},
+		{Operation: "show", Revision: "HEAD:.env"}, {Operation: "show", Revision: "HEAD:./.env"}, {Operation: "show", Revision: ":.env"},
+		{Operation: "show", Revision: "HEAD:conf/.aws/credentials"}, {Operation: "show", Path: ".env", Revision: "HEAD:server.key"},
+	}
+	for _, in := range calls {
+		out := f.works(in)
+		for line := range strings.SplitSeq(out.Output, "\n") {
+			if strings.Contains(line, "swordfish") && !strings.Contains(line, "swordfish of plain") && !strings.Contains(line, "swordfish again") {
+				t.Errorf("%+v shows %q", in, line)
+			}
+		}
+		if n := strings.Count(out.Output, "swordfish again"); n > 1 || !strings.Contains(out.Output, "looks like a secret; not shown") {
+			t.Errorf("%+v shows %d new texts:\n%s", in, n, out.Output)
+		}
+	}
+	// By the name of the tree that it is in, or its own, nobody can tell what it is.
+	tree := strings.TrimSpace(f.run("rev-parse", "HEAD:conf/.aws"))
+	f.fails(args{Operation: "show", Revision: tree + ":credentials"}, "UNKNOWN_REVISION", "commit")
+	f.fails(args{Operation: "show", Revision: strings.TrimSpace(f.run("rev-parse", "HEAD:.env"))}, "invalid-input", "REV:PATH")
+	f.fails(args{Operation: "blame", Path: "conf", Revision: "HEAD"}, "invalid-input")
+	// The host has asked about a file that is named, and has opened it.
+	if out := f.works(args{Operation: "diff", Path: ".env"}); !strings.Contains(out.Output, "+swordfish again") {
+		t.Errorf("what was answered for is not shown: %q", out.Output)
+	}
+	if err := os.Chmod(".env", 0); err != nil {
+		t.Fatal(err)
+	}
+}
