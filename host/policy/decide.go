@@ -39,6 +39,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		d.also = bounds[1:]
 		return d
 	}
+	d.opens = p.toOpen(&d, args)
 	p.ruled(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
