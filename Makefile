@@ -72,7 +72,7 @@ test-fuel: ## run the specification suites and other programs with code that cou
 # slowly: make test-race RACED=./... runs them, too. Of sandbox there are the tests
 # of calls beside each other: under the race detector children compile for minutes.
 # Of jail there are those that do not run the others again, or attack it.
-RACED ?= $(addprefix ./host/,agent dispatch door egress llm/... policy redact registry registry/oci registry/source secret session/... stage sandbox/hostmod sandbox/linear \
+RACED ?= $(addprefix ./host/,agent dispatch door egress kept llm/... policy redact registry registry/oci registry/source secret session/... stage sandbox/hostmod sandbox/linear \
   sandbox/meter sandbox/native sandbox/search) ./cmd/stockade/internal/...
 .PHONY: test-race
 test-race: guests helper ## run the tests of what runs at the same time (RACED) under the race detector
