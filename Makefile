@@ -131,6 +131,10 @@ bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a 
 bench-web: build ## what http_fetch of a page of 1 and of 8 MB takes, next to curl (needed), lynx and w3m (ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./web -rounds $(ROUNDS)
 
+.PHONY: bench-files
+bench-files: build ## what the tools for files take on large inputs, next to sed, ls, git apply and patch (needed; ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./files -rounds $(ROUNDS)
+
 .PHONY: bench-jail
 bench-jail: build ## what a command costs, next to plain bash and bubblewrap (needed; ROUNDS=7), then without namespaces
 	cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-jail ./jail
@@ -272,9 +276,9 @@ fmt: ## format the code
 	gofmt -w cmd host guests sdk
 
 .PHONY: generate
-generate: guests ## write the generated files again: agent.toml, policy.toml, the pages of the tools
+generate: guests ## write the generated files again: agent.toml, policy.toml, what is said of the tools
 	$(GO) test ./host/config ./host/config/policyfile -update
-	UPDATE_PAGES=1 $(GO) test -run TestToolPages ./cmd/stockade
+	UPDATE_PAGES=1 $(GO) test -run 'TestToolPages|TestWhatAModelReads' ./cmd/stockade
 
 # That the generated files are up to date is a test.
 .PHONY: check
