@@ -127,6 +127,10 @@ bench-foreign: build ## what a call of a command or a plugin costs, next to waze
 bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./grep -rounds $(ROUNDS)
 
+.PHONY: bench-web
+bench-web: build ## what http_fetch of a page of 1 and of 8 MB takes, next to curl (needed), lynx and w3m (ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./web -rounds $(ROUNDS)
+
 .PHONY: bench-files
 bench-files: build ## what the tools for files take on large inputs, next to sed, ls, git apply and patch (needed; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./files -rounds $(ROUNDS)
