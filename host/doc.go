@@ -181,7 +181,8 @@
 //	go-openai         only    llm
 //	toml              only    config, registry, settings
 //
-// A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd.
+// A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd,
+// but for guests/git, which has the list of policy/paths.
 // Only egress opens connections or asks a resolver, and only jail starts
 // processes, but for three exceptions: registry/oci/credential, for Docker's credential
 // helpers, registry/author/toolchain, for the Go toolchain of an author, and

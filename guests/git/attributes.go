@@ -91,8 +91,8 @@ func (a *attributes) set(s string) {
 		}
 	case "filter":
 		a.filter = ""
-		if state != "unset" {
-			a.filter = state
+		if state != "unset" && state != "" {
+			a.filter = "filter=" + state
 		}
 	case "ident", "working-tree-encoding":
 		if state != "unset" && state != "" {

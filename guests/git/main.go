@@ -25,7 +25,30 @@ func init() {
 	tool.Module("git", "0.1.0")
 	tool.Register("git", "Look at a git repository, read-only: status (as --short --branch), log, diff, show, blame, branches. "+
 		"Starts no process, so no hook or filter runs. A long output ends with how to go on.",
-		run, tool.ReadsFiles())
+		run, tool.ReadsFiles(),
+		tool.Errors("NOT_A_REPOSITORY: path is in no repository, or its git directory is not among the granted ones; grant it with --mount",
+			"UNKNOWN_REVISION: revision names nothing; the error says what may have been meant, and operation branches lists what there is",
+			"NOT_FOUND: the revision has no such path",
+			"CORRUPT_REPOSITORY: an object is missing or is not one, or the index or a reference is not as git makes them; git fsck tells more",
+			"TOO_LARGE: more than a limit; name a path or a smaller range",
+			"UNSUPPORTED: only git itself reads that: SHA-256, reftable, a split or sparse index, objects that a partial clone has left out, @{...}",
+			"PARSE_ERROR: blame of a binary file",
+			"DENIED: blame of a file that looks like a secret",
+			"IO_ERROR: a file could not be read",
+			"INVALID_ARGUMENTS: an argument that the operation does not have, or an offset beyond the end"),
+		tool.Limits("50 KB of output, 200 commits and 1000 lines of blame a call",
+			"files of up to 2 MiB are compared line by line, objects of up to 8 MiB are read, and an index of up to 32 MiB",
+			"no configuration is read, neither the repository's nor a person's: origin/BRANCH stands for what a branch follows, files in core.excludesFile "+
+				"are untracked, and no filter, textconv, external diff, replacement or graft applies; of .gitattributes it knows text, eol, diff, binary and filter=lfs",
+			"whether a file of the worktree may be executed is not seen",
+			"a file that looks like a secret is shown only if a call names it as path and a person says yes; of a commit it is not shown if it is no longer there",
+			"a merge is compared with its first parent; blame follows a file that was renamed, log does not",
+			"100,000 commits are looked at for log of a path, and 50,000 for a range or blame"),
+		tool.Example(`{"operation":"status"}`, "the branch and what has changed"),
+		tool.Example(`{"operation":"diff","revision":"main...HEAD","format":"numstat"}`, "which files a branch changes, and by how many lines"),
+		tool.Example(`{"operation":"log","path":"src/main.go","format":"full"}`, "the commits that have changed a file"),
+		tool.Example(`{"operation":"show","revision":"HEAD~3:README.md"}`, "a file as it was three commits ago"),
+		tool.Example(`{"operation":"blame","path":"main.go","offset":100,"limit":20}`, "who has last changed the lines 100 to 119"))
 }
 
 type args struct {

@@ -345,7 +345,7 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	}
 	defer f.Close()
 	a := s.attributesOf(e.Path)
-	if a.filter == "lfs" {
+	if a.filter == "filter=lfs" {
 		sum := sha256.New()
 		n, err := s.copy(sum, f)
 		pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sum.Sum(nil), n)
