@@ -102,7 +102,7 @@ func firstRequest(t *testing.T) []byte {
 	}))
 	defer server.Close()
 	home, work := t.TempDir(), t.TempDir()
-	client := exec.CommandContext(t.Context(), "stockade", "run", "--model", "any", "--allow-net", "example.com", "hello there")
+	client := exec.CommandContext(t.Context(), "stockade", "run", "--model", "any", "--allow-net", "html.duckduckgo.com", "hello there")
 	client.Dir = work
 	client.Env = append(os.Environ(), "HOME="+home, "TEST_ACCOUNT_HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "XDG_CACHE_HOME=",
 		"OPENAI_BASE_URL="+server.URL, "OPENAI_API_KEY=key-of-the-test")

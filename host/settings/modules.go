@@ -9,6 +9,9 @@ import (
 // ModuleConfig is what the built-in modules are configured with, by their names.
 func (s *Settings) ModuleConfig() map[string]map[string]string {
 	web := s.Config.Web
+	if web.Search == "" {
+		return nil // nothing was read, because nothing is called
+	}
 	url := map[string]string{"duckduckgo": web.DuckDuckGoURL, "brave": web.BraveURL, "google": web.GoogleURL}[web.Search]
 	own := config.Key("web." + web.Search + "_url").Example // which is in quotes
 	return map[string]map[string]string{"web": {
