@@ -65,7 +65,9 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	}
 	d.insist(args)
 	p.readsSecrets(&d)
-	p.bar(&d, args)
+	if p.bar(&d, args); d.effect == Deny {
+		d.opens = ""
+	}
 	return d
 }
 
