@@ -480,7 +480,7 @@ func FuzzRule(f *testing.F) {
 
 // TestOpened: a name of the internet, where nothing but a rule of the settings is missing.
 func TestOpened(t *testing.T) {
-	n := New(rulesOf(t, "a.example", "not d.example")).Under(administrator, rulesOf(t, "*.example:*", "http://10.0.0.1:*"))
+	n := New(rulesOf(t, "a.example", "e.example", "f.example", "not d.example")).Under(administrator, rulesOf(t, "*.example:*", "http://10.0.0.1:*"))
 	for name, want := range map[string]bool{
 		"b.example": true, "B.Example.": true, "a.example": false, "d.example": false, "c.test": false, "b.example.org": false,
 		"localhost": false, "x.localhost": false, "example": false, "10.0.0.1": false, "93.184.216.34": false, "": false, "*.b.example": false, "b.example:443": false,
@@ -490,8 +490,10 @@ func TestOpened(t *testing.T) {
 			t.Errorf("%q is opened: %v, %v", name, ok, out.Rules())
 		}
 	}
-	if n.Decide("b.example", 443, HTTPS).Err() == nil {
-		t.Error("the network that was there is another now")
+	b, _ := n.Opened("b.example")
+	n.Opened("c.example")
+	if n.Decide("b.example", 443, HTTPS).Err() == nil || b.Decide("b.example", 443, HTTPS).Err() != nil || b.Decide("c.example", 443, HTTPS).Err() == nil {
+		t.Error("a network that was there is another now")
 	}
 	for name, n := range map[string]*Network{
 		"none": nil, "the zero value": {}, "of an added tool": n.Own(rulesOf(t, "a.example"), nil),
