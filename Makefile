@@ -268,9 +268,9 @@ fmt: ## format the code
 	gofmt -w cmd host guests sdk
 
 .PHONY: generate
-generate: guests ## write the generated files again: agent.toml, policy.toml, the pages of the tools
+generate: guests ## write the generated files again: agent.toml, policy.toml, what is said of the tools
 	$(GO) test ./host/config ./host/config/policyfile -update
-	UPDATE_PAGES=1 $(GO) test -run TestToolPages ./cmd/stockade
+	UPDATE_PAGES=1 $(GO) test -run 'TestToolPages|TestWhatAModelReads' ./cmd/stockade
 
 # That the generated files are up to date is a test.
 .PHONY: check

@@ -538,7 +538,7 @@ func checkTools(ctx context.Context, a *app) finding {
 		counts[e.Module.Origin]++
 	}
 	for _, e := range h.Entries() {
-		if h.ceiling.SwitchedOff(e.Capabilities) {
+		if h.ceiling.SwitchedOff(e) != "" {
 			denied = append(denied, e.Name)
 		}
 	}

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // What tests put something else in the place of: where the administrator's policy
@@ -72,6 +74,42 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 		}
 	}
 	return warned, nil
+}
+
+// checkOff looks for names in tools.off that are those of no tool and no module, which
+// is a mistake in a variable, and a warning about a file.
+func (a *app) checkOff(catalog *tool.Catalog) error {
+	if len(a.Ceiling.Without) == 0 {
+		return nil
+	}
+	entries := catalog.Entries()
+	if builtin, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
+		entries = append(entries, builtin.Entries()...)
+	}
+	var known []string
+	for _, e := range entries {
+		known = append(known, e.Name, e.Module.Name)
+	}
+	records, err := a.modules().Records()
+	if err != nil {
+		return err
+	}
+	for _, r := range records { // of which some are not offered
+		known = append(known, r.Name)
+		for _, s := range r.Manifest.Tools {
+			known = append(known, r.Name+"_"+s.Name)
+		}
+	}
+	for _, l := range a.Ceiling.Without {
+		switch {
+		case slices.Contains(known, l.Value):
+		case strings.HasPrefix(l.From.Origin, "environment "):
+			return usageError("`stockade tool list` shows both", "%s: there is no tool and no module %q%s", l.From.Origin, l.Value, nearest.Hint(l.Value, known))
+		default:
+			a.s.note("warning: %s: %s: no tool and no module %q is known here%s", l.From.Origin, policy.OffKey, l.Value, nearest.Hint(l.Value, known))
+		}
+	}
+	return nil
 }
 
 // remember keeps an answer "always" or "project".

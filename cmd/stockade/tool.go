@@ -248,10 +248,12 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 }
 
 // on lists the tools that are not switched off.
-func (t toolset) on() []*tool.Entry {
-	var out []*tool.Entry
+func (t toolset) on() []*tool.Entry { return t.switched("") }
+
+// switched lists the tools that are switched off by one of the keys; "" is none.
+func (t toolset) switched(keys ...string) (out []*tool.Entry) {
 	for _, e := range t.Entries() {
-		if !t.ceiling.SwitchedOff(e.Capabilities) {
+		if slices.Contains(keys, t.ceiling.SwitchedOff(e)) {
 			out = append(out, e)
 		}
 	}
@@ -264,7 +266,7 @@ const maxCell = 24
 func (t toolset) list(s *stdio) error {
 	rows := [][3]string{{"TOOL", "RISK", "MODULE"}}
 	texts := []string{"DESCRIPTION"}
-	sorted, groups := tool.Groups(t.on())
+	sorted, groups := tool.Groups(t.switched("", policy.OffKey)) // who has named one wants to see that
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
@@ -272,6 +274,9 @@ func (t toolset) list(s *stdio) error {
 		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
+		}
+		if key := t.ceiling.SwitchedOff(e); key != "" {
+			risk = "off (" + key + ")"
 		}
 		rows = append(rows, [3]string{e.Name, risk, terminal.Line(e.Module.Name)})
 		texts = append(texts, firstLine(e.Description))
@@ -339,6 +344,7 @@ type toolJSON struct {
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
 	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: it is not documented
+	Off          string            `json:"off,omitempty"` // why it is not offered; empty: it is
 	*addedJSON                     // nil: it is built in
 }
 
@@ -359,7 +365,7 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 // are not, that are wanted.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
-	shown := t.on()
+	shown := t.switched("", policy.OffKey)
 	for _, m := range t.added {
 		for _, of := range m.Tools {
 			added[of.Entry] = addedAsJSON(m.Record, of)
@@ -373,9 +379,13 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 		if !wanted(e.Name, e.Module.Name) {
 			continue
 		}
+		off := t.ceiling.SwitchedOff(e)
+		if a := added[e]; a != nil && off == "" {
+			off = a.off
+		}
 		out = append(out, toolJSON{
 			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(), Capabilities: e.Capabilities,
-			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, Doc: e.Doc, addedJSON: added[e],
+			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, Doc: e.Doc, Off: off, addedJSON: added[e],
 		})
 	}
 	return printJSON(s, out)
@@ -414,6 +424,9 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	}
 	w := table.New(table.Fixed(""), table.Text(""))
 	w.Row("tool", e.Name)
+	if key := t.ceiling.SwitchedOff(e); key != "" {
+		w.Row("state", "off, by the setting "+key)
+	}
 	w.Row("risk", policy.RiskOf(e))
 	w.Row("asks for", asksFor(e.Asks))
 	if e.Allowed != nil {

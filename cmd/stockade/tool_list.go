@@ -21,7 +21,7 @@ import (
 // addedJSON is what `tool list --json` prints of a tool that was added, beside what it
 // prints of all. Of these tools it has those that are switched off, too.
 type addedJSON struct {
-	Off            string            `json:"off,omitempty"` // why it is not offered; empty: it is
+	off            string            // why it is not offered; empty: it is
 	Version        string            `json:"version,omitempty"`
 	Source         string            `json:"source"`
 	ManifestDigest string            `json:"manifest_digest,omitempty"`
@@ -36,7 +36,7 @@ type addedJSON struct {
 
 func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
 	out := &addedJSON{
-		Off: t.Off, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
+		off: t.Off, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
 		Project: r.Project, Asks: t.Entry.Asks, Inferred: r.Manifest.Inferred, Allowed: registry.Allowed(r, t.Inner),
 	}
 	if r.Manifest.Kind() != "" {

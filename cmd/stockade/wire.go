@@ -144,6 +144,9 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 	if _, err := a.checkNames(catalog); err != nil {
 		return policy.Options{}, err
 	}
+	if err := a.checkOff(catalog); err != nil {
+		return policy.Options{}, err
+	}
 	rules, err := a.Dirs.Remembered()
 	if err != nil {
 		return policy.Options{}, err

@@ -149,7 +149,7 @@ func (e encoding) decode(raw []byte) ([]byte, bool) {
 	case utf16LE, utf16BE:
 		var out bytes.Buffer
 		out.Grow(len(raw)/2 + bytes.MinRead)
-		d := wideReader{r: bytes.NewReader(raw), order: e.order()}
+		d := wideReader{r: bytes.NewReader(raw), big: e.form == utf16BE}
 		if _, err := out.ReadFrom(&d); err != nil {
 			return nil, false
 		}
@@ -169,33 +169,32 @@ func (e encoding) encode(text []byte) (raw []byte, lacks rune, at int) {
 	if e.form == utf8Form {
 		return append(raw, text...), 0, -1
 	}
-	var units []uint16
-	for i, r := range string(text) {
-		if e.form != windows1252 {
-			for _, u := range utf16.AppendRune(units[:0], r) {
-				raw = e.order().AppendUint16(raw, u)
-			}
-			continue
+	for i := 0; i < len(text); {
+		r, n := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRune(text[i:])
 		}
-		b, ok := windowsByte(r)
-		if !ok {
+		switch b, ok := windowsByte(r); {
+		case e.form == windows1252 && !ok:
 			return nil, r, i
+		case e.form == windows1252:
+			raw = append(raw, b)
+		case r > 0xFFFF:
+			first, second := utf16.EncodeRune(r)
+			raw = e.appendUnit(e.appendUnit(raw, first), second)
+		default:
+			raw = e.appendUnit(raw, r)
 		}
-		raw = append(raw, b)
+		i += n
 	}
 	return raw, 0, -1
 }
 
-func (e encoding) order() byteOrder {
+func (e encoding) appendUnit(raw []byte, r rune) []byte {
 	if e.form == utf16BE {
-		return binary.BigEndian
+		return append(raw, byte(r>>8), byte(r))
 	}
-	return binary.LittleEndian
-}
-
-type byteOrder interface {
-	binary.ByteOrder
-	binary.AppendByteOrder
+	return append(raw, byte(r), byte(r>>8))
 }
 
 // reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
@@ -203,13 +202,13 @@ func (e encoding) reader(r *bufio.Reader) *bufio.Reader {
 	if !e.isWide() {
 		return r
 	}
-	return bufio.NewReaderSize(&wideReader{r: r, order: e.order()}, readerBytes)
+	return bufio.NewReaderSize(&wideReader{r: r, big: e.form == utf16BE}, readerBytes)
 }
 
 // wideReader reads UTF-16 as UTF-8.
 type wideReader struct {
 	r     io.Reader
-	order byteOrder
+	big   bool
 	in    [4096]byte
 	n     int    // of in, that are not decoded
 	out   []byte // decoded, and not read yet
@@ -240,14 +239,24 @@ func (d *wideReader) Read(p []byte) (int, error) {
 // decode takes what was read, but for the beginning of a character.
 func (d *wideReader) decode() {
 	d.out = d.spare[:0]
+	low, high := 0, 1
+	if d.big {
+		low, high = 1, 0
+	}
+	unit := func(at int) rune { return rune(d.in[at+low]) | rune(d.in[at+high])<<8 }
 	at := 0
 	for at+2 <= d.n {
 		size := 2
-		r := rune(d.order.Uint16(d.in[at:]))
+		r := unit(at)
+		if r < utf8.RuneSelf { // most of them
+			d.out = append(d.out, byte(r))
+			at += size
+			continue
+		}
 		if utf16.IsSurrogate(r) {
 			second := unicode.ReplacementChar
 			if at+4 <= d.n {
-				second = rune(d.order.Uint16(d.in[at+2:]))
+				second = unit(at + 2)
 			} else if !d.done {
 				break
 			}
@@ -276,11 +285,14 @@ var windows = [32]rune{
 
 func appendWindows(out, raw []byte) []byte {
 	for _, b := range raw {
-		r := rune(b)
-		if b >= 0x80 && b < 0xA0 {
-			r = windows[b-0x80]
+		switch {
+		case b < utf8.RuneSelf:
+			out = append(out, b)
+		case b < 0xA0:
+			out = utf8.AppendRune(out, windows[b-0x80])
+		default:
+			out = utf8.AppendRune(out, rune(b))
 		}
-		out = utf8.AppendRune(out, r)
 	}
 	return out
 }

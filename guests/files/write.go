@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -40,7 +41,7 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	if err := checkHashText(in.ExpectedSHA256); err != nil {
 		return writeResult{}, err
 	}
-	content := []byte(in.Content)
+	content, lost := []byte(in.Content), ""
 	out := writeResult{Bytes: len(content), SHA256: hashOf(content), Action: "Overwrote"}
 	info, err := os.Stat(l.abs)
 	switch {
@@ -60,13 +61,37 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 		if err := checkHash(l, in.ExpectedSHA256); err != nil {
 			return writeResult{}, err
 		}
+		lost = formLost(l, content)
 		err = overwrite(l, content)
 	}
 	if err != nil {
 		return writeResult{}, l.fault("write", err)
 	}
-	out.Output = fmt.Sprintf("Wrote %d bytes to %s", len(content), l.shown())
+	out.Output = fmt.Sprintf("Wrote %d bytes to %s%s", len(content), l.shown(), lost)
 	return out, nil
+}
+
+// formLost says what the file has that its new content has not, and that nobody sees.
+func formLost(l location, content []byte) string {
+	f, err := os.Open(l.abs)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, binaryProbe))
+	if err != nil {
+		return ""
+	}
+	switch enc := encodingOf(head).guess(head); {
+	case enc.form == binaryForm:
+	case enc.form != utf8Form:
+		return fmt.Sprintf("; it was %s, and is UTF-8 now", enc)
+	case enc.mark != "" && !bytes.HasPrefix(content, []byte(enc.mark)):
+		return "; the byte order mark that it began with is gone"
+	case ending(head) == "\r\n" && bytes.Contains(content, []byte("\n")) && ending(content) == "\n":
+		return "; its lines ended with CRLF, and end with LF now"
+	}
+	return ""
 }
 
 // create writes a new file and its directories. It makes the file under its own

@@ -48,6 +48,18 @@ func TestFileWrite(t *testing.T) {
 	}
 }
 
+func TestFileWriteSaysWhatIsLost(t *testing.T) {
+	for was, says := range map[string]string{
+		"a\r\nb\r\n": "; its lines ended with CRLF, and end with LF now", "\uFEFFa\n": "; the byte order mark that it began with is gone",
+		"gr\xfcn": "; it was windows-1252, and is UTF-8 now", "\xff\xfea\x00": "; it was utf-16le with a byte order mark, and is UTF-8 now", "a\nb\r\n": "", "\x00": "", "": "",
+	} {
+		tree(t, map[string]string{"f": was})
+		if out := works(t, fileWrite, writeArgs{Path: "f", Content: "x\n"}); out.Output != "Wrote 2 bytes to f"+says {
+			t.Errorf("%q: %q", was, out.Output)
+		}
+	}
+}
+
 func TestFileWriteErrors(t *testing.T) {
 	tree(t, map[string]string{"file": "x", "dir/": ""})
 	fails(t, fileWrite, writeArgs{Content: "x"}, tool.CodeInvalidInput, "path is empty")

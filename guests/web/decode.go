@@ -72,7 +72,7 @@ func metaCharset(head []byte) string {
 		switch {
 		case t.kind == endToken:
 			return ""
-		case t.kind != openToken || t.name != "meta":
+		case t.kind != openToken || t.name != elemMeta:
 			continue
 		}
 		if charset, ok := t.attribute("charset"); ok {

@@ -158,14 +158,11 @@ func behindRedirect(href string) string {
 }
 
 // inside is the text up to the end of an element that has just begun.
-func (s *scanner) inside(name string) string {
-	if name == "" { // of an element that is not known; so are those within
-		name = "no element"
-	}
+func (s *scanner) inside(name element) string {
 	var b strings.Builder
 	for b.Len() < 4*maxSnippet {
 		t := s.next()
-		if t.kind == endToken || t.kind == closeToken && t.name == name {
+		if t.kind == endToken || t.kind == closeToken && t.name == name && name != 0 { // or it is not known which it ends
 			break
 		}
 		if t.kind == textToken {
@@ -178,5 +175,5 @@ func (s *scanner) inside(name string) string {
 // textOf is the text of a piece of HTML.
 func textOf(source string) string {
 	s := scanner{src: []byte(source)}
-	return s.inside("")
+	return s.inside(0)
 }

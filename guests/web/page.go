@@ -10,11 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// elements are those that mean something to a page.
-var elements = strings.Fields("a address article aside audio base blockquote body br button canvas caption center code dd details dialog div dl dt " +
-	"embed fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html iframe img kbd li link main math menu meta nav noembed noframes object " +
-	"ol option p pre samp script section select span style summary svg table tbody td template textarea tfoot th thead title tr ul video xmp")
-
 // maxDepth is how deep lists nest, as far as they are told apart.
 const maxDepth = 16
 
@@ -36,35 +31,16 @@ type page struct {
 	opened bool   // the first of them, right here
 	cells  int    // of this row
 	row    int    // where it begins in what is written
-	link   string // what the text is a link to
-	inLink bool   // its bracket is open
+	href   []byte // of the link that the text is in; nil: it is in none
+	link   string // that, once its bracket is open
 
-	skip  string // the element whose content is left out
-	level int    // of elements of that name within
+	skip  element // whose content is left out
+	level int     // of elements of that name within
 }
 
 type list struct {
 	ordered bool
 	n       int
-}
-
-// skipped are elements whose content no person reads as text.
-func skipped(name string) bool {
-	switch name {
-	case "nav", "svg", "template", "select", "button", "canvas", "audio", "video", "object", "dialog":
-		return true
-	}
-	return false
-}
-
-// hideable are elements of which an attribute says that they are not shown. Others may
-// have no end tag, and then nobody knows what is hidden.
-func hideable(name string) bool {
-	switch name {
-	case "a", "article", "aside", "details", "div", "figure", "footer", "form", "header", "main", "ol", "section", "span", "table", "ul":
-		return true
-	}
-	return false
 }
 
 // render writes a document, until the window is full.
@@ -78,8 +54,8 @@ func (p *page) render(src []byte) {
 			return
 		case textToken:
 			switch {
-			case p.skip != "" || t.name == "textarea":
-			case t.name == "title":
+			case p.skip != 0 || t.name == elemTextarea:
+			case t.name == elemTitle:
 				p.title(t.text)
 			default:
 				p.text(t.text)
@@ -106,32 +82,33 @@ func (p *page) title(text []byte) {
 }
 
 func (p *page) open(t token) {
-	closed := bytes.HasSuffix(t.attrs, []byte("/"))
-	if p.skip != "" {
+	n := len(t.attrs)
+	closed := n > 0 && t.attrs[n-1] == '/'
+	if p.skip != 0 {
 		if t.name == p.skip && !closed {
 			p.level++
 		}
 		return
 	}
-	if !closed && (skipped(t.name) || hideable(t.name) && hidden(t)) {
+	if !closed && (of[t.name].skipped || of[t.name].hideable && hidden(t)) {
 		p.skip, p.level = t.name, 1
 		return
 	}
 	switch t.name {
-	case "a":
+	case elemA:
 		p.endLink()
 		if href, ok := t.attribute("href"); ok && len(href) <= maxAttribute {
-			p.link = p.resolve(html.UnescapeString(string(href)))
+			p.href = href
 		}
-	case "base":
+	case elemBase:
 		if href, ok := t.attribute("href"); ok && p.base != nil && len(href) <= maxAttribute {
 			if u, err := p.base.Parse(strings.TrimSpace(html.UnescapeString(string(href)))); err == nil && u.Host != "" {
 				p.base = u
 			}
 		}
-	case "img":
+	case elemImg:
 		if alt, ok := t.attribute("alt"); ok && len(bytes.TrimSpace(alt)) > 0 && len(alt) <= maxAttribute {
-			if p.link != "" {
+			if p.href != nil {
 				p.text(alt)
 				break
 			}
@@ -139,45 +116,45 @@ func (p *page) open(t token) {
 			p.text(alt)
 			p.out.write("]")
 		}
-	case "h1", "h2", "h3", "h4", "h5", "h6":
+	case elemH1, elemH2, elemH3, elemH4, elemH5, elemH6:
 		p.force(2)
-		p.mark = "######"[:t.name[1]-'0'] + " "
-	case "br":
+		p.mark = "######"[:t.name-elemH1+1] + " "
+	case elemBr:
 		if p.pre > 0 {
 			p.verbatim("\n")
 		} else {
 			p.block(1)
 		}
-	case "hr":
+	case elemHr:
 		p.force(2)
 		p.write("---")
 		p.force(2)
-	case "ul", "ol", "menu":
+	case elemUl, elemOl, elemMenu:
 		p.block(1 + bit(len(p.lists) == 0))
 		if len(p.lists) == maxDepth {
 			p.deeper++
 			break
 		}
-		p.lists = append(p.lists, list{ordered: t.name == "ol"})
-	case "li":
+		p.lists = append(p.lists, list{ordered: t.name == elemOl})
+	case elemLi:
 		p.force(1)
 		p.mark = "- "
 		if n := len(p.lists); n > 0 && p.lists[n-1].ordered {
 			p.lists[n-1].n++
 			p.mark = strconv.Itoa(p.lists[n-1].n) + ". "
 		}
-	case "dt", "dd":
+	case elemDt, elemDd:
 		p.force(1)
-		if t.name == "dd" {
+		if t.name == elemDd {
 			p.mark = "  "
 		}
-	case "tr":
+	case elemTr:
 		p.endRow()
 		p.cells, p.row = 0, p.out.seen
-	case "table":
+	case elemTable:
 		p.block(2)
 		p.cells = 0
-	case "td", "th":
+	case elemTd, elemTh:
 		p.endLink()
 		switch {
 		case p.cells > 0 && p.out.seen > p.row:
@@ -188,59 +165,59 @@ func (p *page) open(t token) {
 		}
 		p.blank, p.begun, p.mark = false, false, ""
 		p.cells++
-	case "pre":
+	case elemPre:
 		if p.pre == 0 {
 			p.force(2)
 			p.write("```\n")
 			p.opened = true
 		}
 		p.pre++
-	case "code", "kbd", "samp":
+	case elemCode, elemKbd, elemSamp:
 		if p.pre == 0 {
 			p.write("`")
 		}
 	default:
-		p.block(breaksAt(t.name))
+		p.block(of[t.name].breaks)
 	}
 }
 
-func (p *page) close(name string) {
-	if p.skip != "" {
+func (p *page) close(name element) {
+	if p.skip != 0 {
 		if name == p.skip {
 			if p.level--; p.level == 0 {
-				p.skip = ""
+				p.skip = 0
 			}
 		}
 		return
 	}
 	switch name {
-	case "a":
+	case elemA:
 		p.endLink()
-	case "ul", "ol", "menu":
+	case elemUl, elemOl, elemMenu:
 		if p.deeper > 0 {
 			p.deeper--
 		} else if n := len(p.lists); n > 0 {
 			p.lists = p.lists[:n-1]
 		}
 		p.force(1 + bit(len(p.lists) == 0))
-	case "h1", "h2", "h3", "h4", "h5", "h6":
+	case elemH1, elemH2, elemH3, elemH4, elemH5, elemH6:
 		p.force(2)
-	case "pre":
+	case elemPre:
 		if p.pre == 1 {
 			p.force(1)
 			p.write("```")
 			p.force(2)
 		}
 		p.pre = max(p.pre-1, 0)
-	case "code", "kbd", "samp":
+	case elemCode, elemKbd, elemSamp:
 		if p.pre == 0 && p.begun {
 			p.out.write("`")
 		}
-	case "tr":
+	case elemTr:
 		p.endRow()
-	case "br", "hr", "li", "td", "th", "dt", "dd":
+	case elemBr, elemHr, elemLi, elemTd, elemTh, elemDt, elemDd:
 	default:
-		p.block(breaksAt(name))
+		p.block(of[name].breaks)
 	}
 }
 
@@ -250,17 +227,6 @@ func (p *page) endRow() {
 	if p.cells > 0 && p.breaks > 0 {
 		p.breaks = 1
 	}
-}
-
-// breaksAt is how many line ends stand where a block begins and ends.
-func breaksAt(name string) int {
-	switch name {
-	case "p", "blockquote", "table", "figure", "article", "section", "header", "footer", "main", "aside", "dl", "details", "fieldset":
-		return 2
-	case "div", "form", "address", "center", "summary", "figcaption", "caption", "option", "thead", "tbody", "tfoot", "body":
-		return 1
-	}
-	return 0
 }
 
 func bit(b bool) int {
@@ -278,13 +244,13 @@ func hidden(t token) bool {
 	a := attributes{src: t.attrs}
 	for a.next() {
 		switch {
-		case bytes.EqualFold(a.name, []byte("hidden")):
+		case named(a.name, "hidden"):
 			return true
-		case bytes.EqualFold(a.name, []byte("aria-hidden")):
+		case named(a.name, "aria-hidden"):
 			if bytes.EqualFold(a.value, []byte("true")) {
 				return true
 			}
-		case bytes.EqualFold(a.name, []byte("style")):
+		case named(a.name, "style"):
 			style := strings.ToLower(strings.Join(strings.Fields(string(a.value[:min(len(a.value), maxAttribute)])), ""))
 			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
 				return true
@@ -297,6 +263,9 @@ func hidden(t token) bool {
 // resolve is the URL of a link in its shortest form: below the page's own server
 // without that. It is "" for what is no page of its own.
 func (p *page) resolve(href string) string {
+	if p.base != nil && plainPath(href) {
+		return href
+	}
 	href = strings.TrimSpace(href)
 	if p.base == nil || href == "" || href[0] == '#' {
 		return ""
@@ -312,18 +281,34 @@ func (p *page) resolve(href string) string {
 			u.Path = "/"
 		}
 	}
-	text := strings.NewReplacer("(", "%28", ")", "%29").Replace(u.String())
+	text := u.String()
+	if strings.ContainsAny(text, "()") {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "(", "%28"), ")", "%29")
+	}
 	if len(text) > maxAttribute {
 		return ""
 	}
 	return text
 }
 
+// plainPath reports whether a link is in its shortest form already, as most are.
+func plainPath(href string) bool {
+	if len(href) < 2 || href[0] != '/' || href[1] == '/' || strings.Contains(href, "/.") {
+		return false
+	}
+	for i := range len(href) {
+		if c := href[i]; !letter(c) && (c < '/' || c > '9') && c != '-' && c != '_' && c != '.' && c != '?' && c != '=' && c != '&' {
+			return false
+		}
+	}
+	return true
+}
+
 // block asks for line ends before what comes next. Within a link there are none.
 func (p *page) block(breaks int) {
 	switch {
 	case breaks == 0:
-	case p.inLink:
+	case p.link != "":
 		p.blank = true
 	case len(p.lists) > 0 && p.begun && p.mark == "":
 		p.breaks = max(p.breaks, 1)
@@ -371,34 +356,60 @@ func (p *page) text(b []byte) {
 	}
 }
 
+// What a byte is in text of which white space is only that.
+const (
+	ordinary = iota
+	blank    // white space
+	suspect  // of a character that perhaps nobody sees
+)
+
+var kinds = func() (table [256]byte) {
+	for c := range table {
+		switch {
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f':
+			table[c] = blank
+		case c < ' ' || c >= 0x7f:
+			table[c] = suspect
+		}
+	}
+	return table
+}()
+
 // words writes text of which white space is only that.
 func (p *page) words(text string) {
-	for text != "" {
-		n := strings.IndexFunc(text, func(r rune) bool { return r > ' ' })
-		if n != 0 {
+	for i := 0; i < len(text); {
+		if kinds[text[i]] == blank {
 			p.blank = true
-			if n < 0 {
-				return
+			i++
+			continue
+		}
+		start, seen := i, byte(0)
+		for ; i < len(text); i++ { // to where there is more than one blank between words
+			kind := kinds[text[i]]
+			if kind == blank && (text[i] != ' ' || i+1 == len(text) || kinds[text[i+1]] == blank) {
+				break
 			}
-			text = text[n:]
+			seen |= kind &^ blank
 		}
-		end := strings.IndexAny(text, " \n\t\r\f")
-		if end < 0 {
-			end = len(text)
+		word := text[start:i]
+		if seen != 0 {
+			word = clean(word)
 		}
-		if word := clean(text[:end]); word != "" {
+		if word != "" {
 			p.write(word)
 		}
-		text = text[end:]
 	}
 }
 
 // write writes text after what is due before it.
 func (p *page) write(text string) {
 	p.due()
-	if p.link != "" && !p.inLink {
-		p.inLink = true
-		p.out.write("[")
+	if p.href != nil && p.link == "" {
+		if p.link = p.resolve(html.UnescapeString(string(p.href))); p.link == "" {
+			p.href = nil
+		} else {
+			p.out.write("[")
+		}
 	}
 	p.out.write(text)
 	p.begun = true
@@ -432,26 +443,22 @@ func (p *page) verbatim(text string) {
 }
 
 func (p *page) endLink() {
-	if p.inLink {
-		p.out.write("](" + p.link + ")")
+	if p.link != "" {
+		p.out.write("](")
+		p.out.write(p.link)
+		p.out.write(")")
 	}
-	p.link, p.inLink = "", false
+	p.href, p.link = nil, ""
 }
 
 // clean leaves out characters that nobody sees, with which a page can tell a model what
 // it does not show to a person: controls, overrides of the direction, and tags.
 func clean(text string) string {
-	unseen := func(r rune) bool {
-		switch {
-		case r < ' ':
-			return r != '\n' && r != '\t'
-		case r < 0x7f:
-			return false
-		}
-		return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff ||
-			r >= 0xe0000 && r <= 0xe007f
+	i := 0
+	for i < len(text) && kinds[text[i]] != suspect {
+		i++
 	}
-	if !strings.ContainsFunc(text, unseen) {
+	if i == len(text) || !strings.ContainsFunc(text[i:], unseen) {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
@@ -460,6 +467,16 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
+}
+
+func unseen(r rune) bool {
+	switch {
+	case r < ' ':
+		return r != '\n' && r != '\t'
+	case r < 0x7f:
+		return false
+	}
+	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff || r >= 0xe0000 && r <= 0xe007f
 }
 
 // window keeps a part of what is written to it: so many bytes from an offset on.
@@ -524,7 +541,11 @@ func plain(out *window, src []byte) {
 		if n == 0 {
 			n = min(len(src), piece)
 		}
-		out.write(clean(strings.ToValidUTF8(string(src[:n]), "\uFFFD")))
+		text := clean(string(src[:n]))
+		if !utf8.ValidString(text) {
+			text = strings.ToValidUTF8(text, "\uFFFD")
+		}
+		out.write(text)
 		src = src[n:]
 	}
 }

@@ -8,7 +8,7 @@ import "bytes"
 type scanner struct {
 	src []byte
 	pos int
-	raw string // the element whose text lies ahead, in which there are no tags
+	raw element // whose text lies ahead, in which there are no tags
 	buf [maxTagName]byte
 }
 
@@ -28,30 +28,21 @@ const (
 // token is one piece of a document. Its slices are parts of that.
 type token struct {
 	kind  tokenKind
-	name  string // of an element, in lower case; "" if it is longer than any that is known
+	name  element
 	text  []byte
 	attrs []byte // what stands in the tag behind the name
 }
 
-// rawElements have text in which there are no tags.
-func rawElement(name string) bool {
-	switch name {
-	case "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes":
-		return true
-	}
-	return false
-}
-
 func (s *scanner) next() token {
-	if s.raw != "" {
+	if s.raw != 0 {
 		name := s.raw
-		s.raw = ""
-		end := s.rawEnd(name)
+		s.raw = 0
+		end := s.rawEnd(name.String())
 		text := s.src[s.pos:end]
 		s.pos = end
 		if len(text) > 0 {
 			kind := rawToken
-			if name == "title" || name == "textarea" {
+			if name == elemTitle || name == elemTextarea {
 				kind = textToken
 			}
 			return token{kind: kind, name: name, text: text}
@@ -108,40 +99,49 @@ func (s *scanner) textTo(start int) []byte {
 func (s *scanner) tag() (t token, ok bool) {
 	rest := s.src[s.pos:]
 	switch c := rest[1]; {
+	case letter(c):
+		t.kind = openToken
+		s.pos++
+	case c == '/' && letter(rest[2]):
+		t.kind = closeToken
+		s.pos += 2
 	case bytes.HasPrefix(rest, []byte("<!--")):
 		s.pos += comment(rest)
 		return t, false
-	case c == '!', c == '?', c == '/' && !letter(rest[2]):
+	default:
 		if n := bytes.IndexByte(rest, '>'); n >= 0 {
 			s.pos += n + 1
 		} else {
 			s.pos = len(s.src)
 		}
 		return t, false
-	case c == '/':
-		t.kind = closeToken
-		s.pos += 2
-	default:
-		t.kind = openToken
-		s.pos++
 	}
 	start := s.pos
 	for s.pos < len(s.src) && !space(s.src[s.pos]) && s.src[s.pos] != '/' && s.src[s.pos] != '>' {
 		s.pos++
 	}
-	if n := copy(s.buf[:], s.src[start:s.pos]); s.pos-start <= maxTagName {
-		t.name = nameOf(s.buf[:n])
+	if s.pos-start <= maxTagName {
+		name := s.buf[:s.pos-start]
+		for i, c := range s.src[start:s.pos] {
+			if c >= 'A' && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			name[i] = c
+		}
+		t.name = elementOf(name)
 	}
 	start = s.pos
 	a := attributes{src: s.src, pos: s.pos}
-	for a.next() {
+	if start >= len(s.src) || s.src[start] != '>' { // most have no attributes
+		for a.next() {
+		}
 	}
 	if a.pos >= len(s.src) { // the document ends in the tag, which is none then
 		s.pos = len(s.src)
 		return token{}, false
 	}
 	t.attrs, s.pos = s.src[start:a.pos], a.pos+1
-	if t.kind == openToken && rawElement(t.name) {
+	if t.kind == openToken && of[t.name].raw {
 		s.raw = t.name
 	}
 	return t, true
@@ -154,19 +154,15 @@ func comment(rest []byte) int {
 			return len(short)
 		}
 	}
-	for i := 4; ; {
-		n := bytes.Index(rest[i:], []byte("--"))
+	for i := 4; ; i++ {
+		n := bytes.IndexByte(rest[i:], '>')
 		if n < 0 {
 			return len(rest)
 		}
 		i += n
-		if bytes.HasPrefix(rest[i+2:], []byte(">")) {
-			return i + 3
+		if end := rest[4:i]; bytes.HasSuffix(end, []byte("--")) || bytes.HasSuffix(end, []byte("--!")) {
+			return i + 1
 		}
-		if bytes.HasPrefix(rest[i+2:], []byte("!>")) {
-			return i + 4
-		}
-		i++
 	}
 }
 
@@ -248,33 +244,26 @@ func (a *attributes) skipSpace() {
 func (t token) attribute(name string) (value []byte, ok bool) {
 	a := attributes{src: t.attrs}
 	for a.next() {
-		if bytes.EqualFold(a.name, []byte(name)) {
+		if named(a.name, name) {
 			return a.value, true
 		}
 	}
 	return nil, false
 }
 
+// named reports whether an attribute has this name, of small letters and hyphens.
+func named(attribute []byte, name string) bool {
+	if len(attribute) != len(name) {
+		return false
+	}
+	for i := range len(name) {
+		if attribute[i]|0x20 != name[i] {
+			return false
+		}
+	}
+	return true
+}
+
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
-
-// known are the elements that mean something here, so that a name is compared and never
-// copied.
-var known = func() map[string]string {
-	out := map[string]string{}
-	for _, name := range elements {
-		out[name] = name
-	}
-	return out
-}()
-
-// nameOf makes lower case of a name, in place.
-func nameOf(b []byte) string {
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 0x20
-		}
-	}
-	return known[string(b)]
-}

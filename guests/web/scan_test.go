@@ -26,7 +26,7 @@ func scanned(src []byte) (out []string) {
 		case endToken:
 			return out
 		case openToken:
-			line, seen := "<"+t.name, map[string]bool{}
+			line, seen := "<"+t.name.String(), map[string]bool{}
 			for a := (attributes{src: t.attrs}); a.next(); {
 				name := lower(a.name)
 				if first, _ := t.attribute(name); !seen[name] { // the first counts
@@ -36,7 +36,7 @@ func scanned(src []byte) (out []string) {
 			}
 			out = append(out, line)
 		case closeToken:
-			out = append(out, ">"+t.name)
+			out = append(out, ">"+t.name.String())
 		default:
 			text(t.text)
 		}
@@ -74,7 +74,7 @@ func tokenized(src []byte) (out []string) {
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, more := z.TagName()
-			line := "<" + known[string(name)]
+			line := "<" + elementOf(name).String()
 			for more {
 				var key, value []byte
 				key, value, more = z.TagAttr()
@@ -83,7 +83,7 @@ func tokenized(src []byte) (out []string) {
 			out = append(out, line)
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			out = append(out, ">"+known[string(name)])
+			out = append(out, ">"+elementOf(name).String())
 		}
 	}
 }

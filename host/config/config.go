@@ -55,7 +55,7 @@ type Model struct {
 	OutputPrice   float64 // the same, of answers
 }
 
-// Tools switches groups of built-in tools; all are on by default.
+// Tools switches groups of tools; all are on by default.
 type Tools struct {
 	FS   bool // files and directories
 	Exec bool // processes
@@ -64,6 +64,9 @@ type Tools struct {
 	Store bool
 	// SystemInfo names what the tool system_info tells.
 	SystemInfo []string
+	// Off are names of tools and of modules that nobody is offered and nobody can call.
+	// Default: none.
+	Off []string
 }
 
 // Bash limits the bash tool.

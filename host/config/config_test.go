@@ -54,6 +54,7 @@ var samples = []sample{
 	{"tools.web", "false", "0", func(c *Config) { c.Tools.Web = false }},
 	{"tools.store", "false", "0", func(c *Config) { c.Tools.Store = false }},
 	{"tools.system_info", `["os", "cpus"]`, "os,cpus", func(c *Config) { c.Tools.SystemInfo = []string{"os", "cpus"} }},
+	{"tools.off", `["git", "web_search"]`, "git,web_search", func(c *Config) { c.Tools.Off = []string{"git", "web_search"} }},
 	{"bash.timeout", `"2s"`, "2s", func(c *Config) { c.Bash.Timeout = 2 * time.Second }},
 	{"bash.max_output", "2048", "2048", func(c *Config) { c.Bash.MaxOutput = 2048 }},
 	{"bash.caches", `["go", "pip"]`, "go,pip", func(c *Config) { c.Bash.Caches = []string{"go", "pip"} }},
@@ -192,7 +193,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 // projectSets reports whether an untrusted project file may set a key to
 // something stricter or different.
 func projectSets(c class) bool {
-	return c == preference || c == limit || c == switchOff || c == switchOn
+	return c == preference || c == limit || c == switchOff || c == switchOn || c == addOnly
 }
 
 func countFields(typ reflect.Type) int {
@@ -216,6 +217,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		private:    {"model.api_key_env"},
 		preference: {"model.name", "model.context_tokens", "model.input_price", "model.output_price", "ui.plain"},
 		switchOff:  {"agents_md", "tools.fs", "tools.exec", "tools.web", "tools.store"},
+		addOnly:    {"tools.off"},
 		userOnly:   {"tools.system_info", "bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		switchOn:   {"require_confirmation"},
 		limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
@@ -307,6 +309,8 @@ func TestAProjectCanOnlyNarrow(t *testing.T) {
 		{"leave tools off", "tools.exec = false", "tools.exec = false", "tools.exec", false, ""},
 		{"switch questions off", "require_confirmation = true", "require_confirmation = false", "require_confirmation", true, "only switch it on, and it is on"},
 		{"leave questions off", "", "require_confirmation = false", "require_confirmation", false, ""},
+		{"switch another tool off", "tools.off = ['git']", "tools.off = ['web_search', 'git']", "tools.off", []string{"git", "web_search"}, ""},
+		{"switch a tool on again", "tools.off = ['git']", "tools.off = []", "tools.off", []string{"git"}, ""},
 		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: you have not trusted this file"},
 		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "which key is used; set model.api_key_env in /user/agent.toml"},
 		{"mount the home directory", "", "mounts = ['~']", "mounts", []string(nil), "mounts is ignored"},

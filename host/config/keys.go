@@ -19,6 +19,7 @@ const (
 	limit
 	switchOff
 	switchOn
+	addOnly // a list
 	// reach decides whom tools can reach, and what they see. It is like authority,
 	// but not for the environment: what sets variables for whoever enters a
 	// directory comes with the project, too, and nobody is shown it.
@@ -34,6 +35,7 @@ var says = [...]string{
 	limit:      "limit: a project file can only lower it",
 	switchOff:  "switch: a project file can only turn it off",
 	switchOn:   "switch: a project file can only turn it on",
+	addOnly:    "switch: a project file can only add to it",
 	reach:      "authority: a project file can set it once you have trusted that file; not from the environment",
 	private:    "authority: never from a project file; not from the environment",
 	userOnly:   "authority: only your own file can set it; not from the environment",
@@ -157,6 +159,9 @@ var table = []key{
 	field("tools.system_info", factsTold, factNames, userOnly,
 		"What the tool system_info tells the model of this machine: \"os\", \"distribution\", \"arch\", \"cpus\", \"memory\" (how much there is), \"timezone\" (its name), \"tier\" (how far commands are confined) and \"version\" (of stockade). An empty list: nothing.",
 		func(c *Config) *[]string { return &c.Tools.SystemInfo }),
+	field("tools.off", toolNames, nil, addOnly,
+		`Tools that nobody is offered and nobody can call, by their names, such as "web_search", and modules, with all of their tools: "git", "tasks". "stockade tool list" shows both.`,
+		func(c *Config) *[]string { return &c.Tools.Off }),
 
 	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
@@ -275,7 +280,7 @@ func (k *key) projectMay(old, v any, trusted bool) bool {
 	switch k.class {
 	case authority, reach:
 		return trusted
-	case preference:
+	case preference, addOnly:
 		return true
 	case limit:
 		return reflect.ValueOf(v).Int() <= reflect.ValueOf(old).Int() // ints, or durations

@@ -94,6 +94,17 @@ var cacheNames = []string{"go", "npm", "cargo", "pip"}
 
 var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNames...))
 
+var toolNameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// toolNames are names of tools and of modules. Whether there are such is found out where
+// all of them are known.
+var toolNames = keys.List("names of tools and modules", `["git", "web_search"]`, 256, func(s string) error {
+	if !toolNameRE.MatchString(s) {
+		return fmt.Errorf("%.80q: no tool and no module can be called that", s)
+	}
+	return nil
+})
+
 // factNames are what the tool system_info can tell.
 var factNames = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
 

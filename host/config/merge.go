@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
@@ -55,11 +56,16 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 			})
 			continue
 		}
-		source := project.source(s)
-		if k.class.byTrust() {
+		value, source := s.value, project.source(s)
+		switch old := k.get(&c); {
+		case k.class.byTrust():
 			source += ", trusted"
+		case k.class == addOnly:
+			if before := old.([]string); len(before) > 0 {
+				value, source = union(before, value.([]string)), c.Source(k.Name)+", "+source
+			}
 		}
-		c.apply(k, s.value, source)
+		c.apply(k, value, source)
 	}
 	var errs []error
 	for i := range table {
@@ -77,6 +83,17 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 		}
 	}
 	return c, warnings, errors.Join(errs...)
+}
+
+// union is the first list, and behind it what of the second it does not hold.
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // refusal says why a project file's value was not taken and what to do.

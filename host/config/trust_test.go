@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,6 +53,7 @@ var decided = map[string]struct{ may, value string }{
 	"tools.fs":                {"own", "a switch"},
 	"tools.exec":              {"own", "a switch"},
 	"tools.web":               {"own", "a switch"},
+	"tools.off":               {"own", "what is not called"},
 	"tools.store":             {"own", "a switch"},
 	"tools.system_info":       {"never", "what is told of the machine"},
 	"bash.timeout":            {"own", "a time"},
@@ -101,7 +103,7 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
 		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
-		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of "duckduckgo"`, "URL", mounts.What:
+		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of "duckduckgo"`, "URL", mounts.What, toolNames.What:
 		case "string", rules("").What:
 			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" && k.Name != "web.google_cx" {
 				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)
@@ -197,6 +199,12 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 			case switchOn:
 				if after == false && mine == true {
 					t.Fatalf("%s was turned off", k.Name)
+				}
+			case addOnly:
+				for _, name := range mine.([]string) {
+					if !slices.Contains(after.([]string), name) {
+						t.Fatalf("%s lost %q", k.Name, name)
+					}
 				}
 			case private, userOnly:
 				if !cmp.Equal(after, mine) {

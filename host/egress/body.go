@@ -31,6 +31,9 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 		ahead = x.e.opts.Redact.Longest() // or a cut could split a secret
 	}
 	wire := &bounded{r: received, left: limit + int64(ahead)}
+	if x.cuts {
+		wire.left++ // or who keeps as much as is permitted never learns that there is more
+	}
 	r, err := x.decoded(resp, wire)
 	if err != nil {
 		return nil, false, false, x.broken(err, tooLarge)

@@ -121,6 +121,16 @@ func TestN13N14AnswersThatAreTooLarge(t *testing.T) {
 			}
 		})
 	}
+	t.Run("more than the limit, of which all that is permitted is kept", func(t *testing.T) {
+		for _, f := range []func(net.Conn){flood("HTTP/1.1 200 OK\r\n\r\n", zeros), whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", bomb)} {
+			req := get("http://a.example/")
+			req.MaxBytes = limit
+			resp, err := sends(t, f).Fetch(t.Context(), granted(t, policy.Limits{HTTPResponseBytes: limit}, "http://a.example"), req)
+			if err != nil || len(resp.Body) != limit || !resp.Truncated {
+				t.Errorf("it is not cut: %v", err)
+			}
+		}
+	})
 	t.Run("exactly the limit", func(t *testing.T) {
 		w := sends(t, whole("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", make([]byte, limit)))
 		req := get("http://a.example/")

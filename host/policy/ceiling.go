@@ -30,6 +30,7 @@ type Ceiling struct {
 	Registries  []List // HOST or HOST/PATH: modules are added from there, or from below
 	Hidden      []Line // paths that no guest sees
 	Off         []Line // [ExecKey], [FilesKey], [NetworkKey] or [KeepingKey]: no tool that asks for it
+	Without     []Line // tools, and modules with all of theirs, by their names: nobody calls them
 
 	// Limits are the most that a setting can be, by its key in agent.toml;
 	// durations in nanoseconds.
@@ -99,6 +100,7 @@ func Narrow(all ...Ceiling) Ceiling {
 		c.Registries = append(c.Registries, o.Registries...)
 		c.Hidden = append(c.Hidden, o.Hidden...)
 		c.Off = append(c.Off, o.Off...)
+		c.Without = append(c.Without, o.Without...)
 		for key, most := range o.Limits {
 			if c.Limits == nil {
 				c.Limits = map[string]Most{}
@@ -124,7 +126,7 @@ func Narrow(all ...Ceiling) Ceiling {
 	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs, &c.Registries} {
 		*lists = normal(*lists, func(l List) string { return texts("", l.Values) + texts(l.From.String()) })
 	}
-	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.AskFirst, &c.Signed, &c.Closed, &c.Confirm, &c.AuditExports} {
+	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.Without, &c.AskFirst, &c.Signed, &c.Closed, &c.Confirm, &c.AuditExports} {
 		*lines = normal(*lines, func(l Line) string { return texts(l.Value) + texts(l.From.String()) })
 	}
 	return c

@@ -116,6 +116,9 @@ func (w world) ceiling(source Source) Ceiling {
 	if w.IntN(6) == 0 {
 		c.Off = []Line{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
 	}
+	if w.IntN(12) == 0 {
+		c.Without = []Line{{w.pick("t", "m", "other", "none"), from}}
+	}
 	if w.IntN(4) == 0 {
 		c.MinTier = &Most{Value: int64(w.IntN(4)), From: from}
 	}
@@ -495,6 +498,32 @@ func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
 	l := New(Options{Layers: []Layer{{Ceiling: c}}}).Limits()
 	if d := DefaultLimits(); l.HTTPTimeout != time.Second || l.HTTPRequests != 2 || l.HTTPResponseBytes != d.HTTPResponseBytes || l.HTTPSentBytes != d.HTTPSentBytes {
 		t.Errorf("%+v", l)
+	}
+}
+
+// What is off by its name is so for everybody, whatever it asks for and wherever its
+// module comes from, and no rule opens it.
+func TestANameThatIsOffForbidsTheToolAndTheModule(t *testing.T) {
+	for off, forbidden := range map[string]bool{"any": true, "mod": true, "other": false, "an": false, "": false} {
+		p := New(Options{
+			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Without: []Line{{off, From{SourceSettings, "f:1"}}}}}},
+			Rules:  []Rule{rule(t, "any", SourceFlag)},
+		})
+		for _, origin := range []tool.Origin{tool.OriginBuiltin, tool.OriginFile} {
+			e := entry(t, "any", nothing)
+			e.Module = &tool.Module{Name: "mod", Origin: origin}
+			for _, caller := range []tool.Caller{tool.CallerAgent, tool.CallerPerson} {
+				c := call("any", `{}`)
+				c.Caller = caller
+				d := p.Decide(c, e, Facts{})
+				if (d.Effect() == Deny) != forbidden || p.Hides(e, caller) != forbidden || forbidden && !strings.Contains(d.Reason(), OffKey) {
+					t.Errorf("%q is off, and %s of %s calls: %s: %s", off, caller, origin, d.Effect(), d.Reason())
+				}
+			}
+			if key := (p.ceiling.SwitchedOff(e)); (key == OffKey) != forbidden {
+				t.Errorf("%q is off: the switch is %q", off, key)
+			}
+		}
 	}
 }
 

@@ -134,6 +134,13 @@ func (p *Policy) bounded(d *Decision) []Decider {
 			deny(off.From.says(off.Value), fmt.Sprintf("%s = false, and %s", off.Value, does))
 		}
 	}
+	for _, l := range c.Without {
+		if isNamed(l.Value, d.entry) {
+			by := l.From.says(OffKey)
+			by.name = l.Value
+			deny(by, fmt.Sprintf("%s holds %q", OffKey, l.Value))
+		}
+	}
 	if !exec || d.entry.Name == bashTool { // of bash itself its rules speak
 		return out
 	}
@@ -302,7 +309,8 @@ type Decider struct {
 	Origin string `json:"origin,omitempty"`
 	Calls  int    `json:"calls,omitempty"` // so many are permitted, and used up
 
-	tier Tier // of [MinTierKey]: the one that there is
+	tier Tier   // of [MinTierKey]: the one that there is
+	name string // of [OffKey]: what it holds
 }
 
 func (r *Rule) decider() Decider {

@@ -43,6 +43,9 @@ func (l Layer) Describe() []Bound {
 	for _, l := range c.Off {
 		say(l.From, "no tool that asks for what %s = false switches off", l.Value)
 	}
+	for _, l := range c.Without {
+		say(l.From, "no tool and no module of the name %s", l.Value)
+	}
 	lists("host", c.Hosts)
 	if p := l.Route.Proxy; p != nil {
 		names := ""

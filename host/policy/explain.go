@@ -121,6 +121,8 @@ func (r Decider) takeAway() tool.Hint {
 		return tool.Advise("begin another session; only the administrator can permit more calls: %s", r.Origin)
 	case r.Calls > 0:
 		return tool.Advise("begin another session, or permit more calls: %s", r.Origin)
+	case r.Rule == OffKey:
+		return tool.Advise("take %q out of %s: %s", r.name, OffKey, r.Origin)
 	case r.Source == SourceSettings:
 		return tool.Advise("set %s = true: %s", r.Rule, r.Origin)
 	case r.Source == SourceAdmin:

@@ -58,6 +58,12 @@ const (
 	KeepingKey = "tools.store"
 )
 
+// OffKey is the key of agent.toml that switches off tools and modules by their names.
+const OffKey = "tools.off"
+
+// isNamed reports whether a name is that of the tool or of its module.
+func isNamed(name string, e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }
+
 // switchedOff says what a tool does that a switch forbids; empty if nothing. A
 // switch that is not known forbids everything.
 func switchedOff(key string, c tool.Capabilities) string {
@@ -76,9 +82,17 @@ func switchedOff(key string, c tool.Capabilities) string {
 	return "what that forbids is not known"
 }
 
-// SwitchedOff reports whether a switch forbids a tool that asks for that.
-func (c Ceiling) SwitchedOff(asked tool.Capabilities) bool {
-	return slices.ContainsFunc(c.Off, func(off Line) bool { return switchedOff(off.Value, asked) != "" })
+// SwitchedOff is the key of the switch that forbids a tool; empty: none does.
+func (c Ceiling) SwitchedOff(e *tool.Entry) string {
+	for _, off := range c.Off {
+		if switchedOff(off.Value, e.Capabilities) != "" {
+			return off.Value
+		}
+	}
+	if slices.ContainsFunc(c.Without, func(l Line) bool { return isNamed(l.Value, e) }) {
+		return OffKey
+	}
+	return ""
 }
 
 // bashTool is the tool whose name stands for starting processes: whoever

@@ -77,7 +77,7 @@ func (s *Settings) loadLayers(o Options) error {
 	return nil
 }
 
-// own is the layer of the settings: the switches, and the least tier of a process.
+// own is the layer of the settings: the switches, what is off by its name, and the least tier of a process.
 func (s *Settings) own() []policy.Layer {
 	layer := policy.Layer{Source: policy.SourceSettings}
 	for _, w := range []struct {
@@ -89,11 +89,15 @@ func (s *Settings) own() []policy.Layer {
 			layer.Ceiling.Off = append(layer.Ceiling.Off, policy.Line{Value: w.key, From: from})
 		}
 	}
+	for _, name := range s.Config.Tools.Off {
+		from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(policy.OffKey)}
+		layer.Ceiling.Without = append(layer.Ceiling.Without, policy.Line{Value: name, From: from})
+	}
 	if least := s.Config.Bash.MinTier; least > 0 {
 		from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(policy.MinTierKey)}
 		layer.Ceiling.MinTier = &policy.Most{Value: int64(least), From: from}
 	}
-	if layer.Ceiling.Off == nil && layer.Ceiling.MinTier == nil {
+	if layer.Ceiling.Off == nil && layer.Ceiling.Without == nil && layer.Ceiling.MinTier == nil {
 		return nil
 	}
 	return []policy.Layer{layer}

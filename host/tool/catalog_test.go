@@ -204,7 +204,7 @@ func BenchmarkCatalog(b *testing.B) {
 
 func TestForeignNamesGetAHintToOurs(t *testing.T) {
 	files, shell := &Module{Name: "files", Origin: OriginBuiltin}, &Module{Name: "shell", Origin: OriginBuiltin}
-	all, err := NewCatalog(map[*Module]Manifest{files: named("ls", "glob", "grep", "file_read", "file_write", "file_edit"), shell: named("bash")})
+	all, err := NewCatalog(map[*Module]Manifest{files: named("ls", "glob", "grep", "file_read", "file_write", "file_edit", "insert_lines", "apply_patch"), shell: named("bash")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,8 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ what, name, all, few string }{
-		{"of a system that we know", "replace_lines", "use file_edit with path", ""},
+		{"of a system that we know", "str_replace", "use file_edit with path", ""},
+		{"of one that patches", "apply_diff", "use apply_patch with patch", ""},
 		{"of an API", "str_replace_based_edit_tool", "use file_read to view", ""},
 		{"of a command", "run_shell_command", "use bash with command", ""},
 		{"of a small letter here", "Read", "use file_read with path", "use file_read with path"},

@@ -17,7 +17,9 @@ var (
 	standWrite   = stand{"file_write", "use file_write with path and content, the whole of it"}
 	standEdit    = stand{"file_edit", "use file_edit with path, old_string (the text as it is in the file, once) and new_string; read the file first"}
 	standEdits   = stand{"file_edit file_write", "use file_edit for each change, with path, old_string (the text as it is in the file, once) and new_string, and file_write for a new file"}
-	standEditor  = stand{"file_read file_edit file_write", "use file_read to view, file_edit with path, old_string and new_string to replace or insert, file_write to create"}
+	standPatch   = stand{"apply_patch", "use apply_patch with patch, from *** Begin Patch to *** End Patch"}
+	standEditor  = stand{"file_read file_edit insert_lines file_write", "use file_read to view, file_edit with path, old_string and new_string to replace, insert_lines with path, line_start and new_content to insert, file_write to create"}
+	standInsert  = stand{"insert_lines", "use insert_lines with path, line_start and new_content; read the file first"}
 	standList    = stand{"ls", "use ls with path"}
 	standFind    = stand{"glob", "use glob with pattern, such as **/*.go"}
 	standGrep    = stand{"grep", "use grep with pattern (a regular expression), and with path and file_filter where to search"}
@@ -34,12 +36,14 @@ var (
 var foreign = foreignNames(map[string]stand{
 	"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
 	"write write_to_file create create_file save_file new_file":                                           standWrite,
-	"edit replace str_replace string_replace search_replace replace_lines replace_in_file replace_file_content replace_string_in_file " +
-		"edit_file insert insert_lines insert_edit_into_file update_file": standEdit,
-	"apply_patch applypatch apply_diff patch multiedit multi_edit edit_block whole_file":                                                 standEdits,
-	"str_replace_based_edit_tool str_replace_editor text_editor editor file_editor":                                                      standEditor,
-	"list list_dir list_directory list_files dir tree":                                                                                   standList,
-	"find find_files find_file find_by_name file_search search_files_by_name":                                                            standFind,
+	"edit replace str_replace string_replace search_replace replace_in_file replace_file_content replace_string_in_file " +
+		"edit_file insert_edit_into_file update_file": standEdit,
+	"insert": standInsert,
+	"multiedit multi_edit edit_block whole_file":                                    standEdits,
+	"applypatch apply_diff patch":                                                   standPatch,
+	"str_replace_based_edit_tool str_replace_editor text_editor editor file_editor": standEditor,
+	"list list_dir list_directory list_files dir tree":                              standList,
+	"find find_files find_file find_by_name file_search search_files_by_name":       standFind,
 	"search rg ripgrep search_files search_file_content search_dir search_code codebase_search semantic_search find_in_files grep_files": standGrep,
 	"shell local_shell container_exec exec exec_command shell_command run run_command run_shell_command run_terminal_cmd run_in_terminal " +
 		"execute execute_bash terminal sh powershell cmd delete_file remove_file move_file": standCommand,
@@ -90,18 +94,18 @@ func (c *Catalog) Foreign(name string) string {
 }
 
 // foreignArgs are names that other systems gave to arguments, and ours for the
-// same.
+// same, with blanks between them: of these a tool has one at most.
 var foreignArgs = map[string]string{
 	"file_path": "path", "filepath": "path", "filename": "path", "file": "path", "target_file": "path", "absolute_path": "path", "relative_workspace_path": "path",
 	"notebook_path": "path", "dir_path": "path", "directory": "path", "dir": "path", "target_directory": "path", "search_path": "path",
-	"cmd": "command", "script": "command", "input": "command", "timeout": "timeout_seconds", "timeout_ms": "timeout_seconds",
+	"cmd": "command", "script": "command", "input": "command patch", "diff": "patch", "timeout": "timeout_seconds", "timeout_ms": "timeout_seconds",
 	"old_str": "old_string", "oldstring": "old_string", "old_text": "old_string", "oldtext": "old_string", "search": "old_string", "old": "old_string",
-	"new_str": "new_string", "newstring": "new_string", "new_text": "new_string", "newtext": "new_string", "replacement": "new_string", "new": "new_string",
+	"new_str": "new_string", "new_string": "new_content", "newstring": "new_string", "new_text": "new_string new_content", "newtext": "new_string", "replacement": "new_string", "new": "new_string",
 	"replaceall": "replace_all", "allow_multiple": "replace_all",
-	"text": "content", "contents": "content", "file_text": "content", "code_edit": "content",
+	"content": "new_content", "insert_text": "new_content", "text": "content new_content", "contents": "content new_content", "file_text": "content", "code_edit": "content",
 	"query": "pattern", "regex": "pattern", "regexp": "pattern", "search_term": "pattern", "glob_pattern": "pattern",
 	"include": "file_filter", "glob": "file_filter", "include_pattern": "file_filter", "file_pattern": "file_filter",
-	"start_line": "offset", "line_start": "offset", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
+	"start_line": "offset line_start", "line_start": "offset", "line": "offset line_start", "insert_line": "line_start", "line_number": "line_start", "end_line": "line_end", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
 }
 
 // ownArg is the argument of a tool that a foreign name means, if it has that.
@@ -109,9 +113,10 @@ func ownArg(name string, has []string) string {
 	if len(name) > 64 {
 		return ""
 	}
-	own := foreignArgs[strings.ToLower(strings.ReplaceAll(name, "-", "_"))]
-	if own == "" || !slices.Contains(has, own) {
-		return ""
+	for own := range strings.FieldsSeq(foreignArgs[strings.ToLower(strings.ReplaceAll(name, "-", "_"))]) {
+		if slices.Contains(has, own) {
+			return own
+		}
 	}
-	return own
+	return ""
 }

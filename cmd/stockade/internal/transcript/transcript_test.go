@@ -150,11 +150,11 @@ func TestACallIsARow(t *testing.T) {
 `},
 		"a task is a row, with its mark and how far the list is": {
 			[]session.Event{proposed("a", "add_task", `{"content":"Test it"}`), returned("a", tool.Result{Output: json.RawMessage(`{"output":"[ ] task_3 Test \u001b[1mit\n    twice\n1 of 3 tasks completed","task_id":"task_3","completed":1,"total":3}`), Usage: tool.Usage{Duration: 3 * time.Millisecond}})}, `
-  1  add_task [ ] task_3 Test <ESC>[1mit                  1 of 3 done     3 ms
+  1  add_task [ ] task_3 Test <U+001B>[1mit               1 of 3 done     3 ms
 `},
 		"one that is not there is a failure": {
 			[]session.Event{proposed("a", "update_task", `{"task_id":"task_9","status":"completed"}`), returned("a", tool.Failed("NOT_FOUND", tool.NotFound, "there is no task \"task_9\""))}, `
-  1  update_task task_id=task_9 status=completed                        failed
+  1  update_task task_id=task_9 status=completed               failed     3 ms
      │ there is no task "task_9"
 `},
 		"an edit shows its difference": {

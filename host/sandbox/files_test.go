@@ -1,0 +1,124 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Files are read in pages, and edited up to 8 MiB, in 64 MiB of memory.
+func TestLargeFilesInLittleMemory(t *testing.T) {
+	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := "/dev/shm" // where 100 MB are no disk's
+	if _, err := os.Stat(parent); err != nil {
+		parent = ""
+	}
+	dir, err := os.MkdirTemp(parent, "stockade-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	line := strings.Repeat("x", 92)
+	write := func(name string, lines int) []byte {
+		var text bytes.Buffer
+		text.Grow(lines * 100)
+		for i := range lines {
+			fmt.Fprintf(&text, "%7d %s", i+1, line[1:])
+			text.WriteByte('\n')
+		}
+		mustWrite(t, filepath.Join(dir, name), text.String())
+		return text.Bytes()
+	}
+	const lines = 1_000_000
+	write("large", lines)
+	if st, err := os.Stat(filepath.Join(dir, "large")); err != nil || st.Size() != 100*lines {
+		t.Fatalf("%v, %v", st.Size(), err)
+	}
+	box := newBox(t, sandbox.Options{Large: true})
+	call := func(name string, files tool.Files, args map[string]any, out any) {
+		t.Helper()
+		r := granted(t, module(code), ask{
+			tool: name, args: string(tool.Marshal(args)), cwd: dir, limits: policy.Limits{MemoryBytes: 64 << 20, Timeout: 5 * time.Minute},
+			mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: files},
+		}).mustRun(t, box)
+		if r.Err != nil {
+			t.Fatalf("%s %.200s: %s, %d bytes, %d fuel", name, tool.Marshal(args), r.Summary(), r.Usage.PeakMemoryBytes, r.Usage.FuelUsed)
+		}
+		if peak := r.Usage.PeakMemoryBytes; name == "file_read" && peak > 16<<20 {
+			t.Errorf("%s %s took %d bytes of memory", name, tool.Marshal(args), peak)
+		}
+		if err := json.Unmarshal(r.Output, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var page struct {
+		Output     string `json:"output"`
+		NextOffset int    `json:"next_offset"`
+		Lines      int    `json:"lines"`
+	}
+	for _, tt := range []struct {
+		args        map[string]any
+		first, last int
+		next        int
+	}{
+		{map[string]any{"offset": 1, "limit": 10}, 1, 10, 11},
+		{map[string]any{"offset": lines / 2, "limit": 10}, lines / 2, lines/2 + 9, lines/2 + 10},
+		{map[string]any{"offset": lines - 9, "limit": 2000}, lines - 9, lines, 0},
+		{map[string]any{"offset": -10, "limit": 5}, lines - 9, lines - 5, lines - 4},
+		{map[string]any{"offset": lines - 9, "limit": 10, "raw": true}, lines - 9, lines, 0},
+	} {
+		tt.args["path"] = "large"
+		page.NextOffset, page.Lines = 0, 0
+		call("file_read", tool.FilesRead, tt.args, &page)
+		text := fmt.Sprintf("%7d x", tt.first)
+		if tt.args["raw"] == nil {
+			text = fmt.Sprintf("%d: %s", tt.first, text)
+		}
+		if !strings.HasPrefix(page.Output, text) || !strings.Contains(page.Output, fmt.Sprintf("%7d x", tt.last)) || page.NextOffset != tt.next || tt.next == 0 && page.Lines != lines {
+			t.Errorf("%v: %.120q, next %d, %d lines", tt.args, page.Output, page.NextOffset, page.Lines)
+		}
+	}
+
+	// The largest edits: of one file of the greatest size, of one in another encoding, and of several in a patch.
+	const most = 8 << 20 / 100
+	text := write("edited", most)
+	wide := []byte("\xff\xfe")
+	for _, b := range text[:len(text)/2/100*100] {
+		wide = append(wide, b, 0)
+	}
+	mustWrite(t, filepath.Join(dir, "wide"), string(wide))
+	var edited struct {
+		Lines int `json:"lines"`
+	}
+	for _, name := range []string{"edited", "wide"} {
+		call("replace_lines", tool.FilesWrite, map[string]any{"path": name, "line_start": 1000, "line_end": 1001, "new_content": "a"}, &edited)
+		if want := map[string]int{"edited": most - 1, "wide": most/2 - 1}[name]; edited.Lines != want {
+			t.Errorf("%s has %d lines, want %d", name, edited.Lines, want)
+		}
+	}
+	patch := "*** Begin Patch\n"
+	for i := range 6 {
+		name := fmt.Sprintf("part%d", i)
+		write(name, 2_000_000/100)
+		patch += fmt.Sprintf("*** Update File: %s\n@@\n-  15000 %s\n+other\n", name, line[1:])
+	}
+	var patched struct {
+		Files int `json:"files"`
+	}
+	if call("apply_patch", tool.FilesWrite, map[string]any{"patch": patch + "*** End Patch"}, &patched); patched.Files != 6 {
+		t.Errorf("%d files were patched", patched.Files)
+	}
+}
