@@ -72,7 +72,7 @@ test-fuel: ## run the specification suites and other programs with code that cou
 # slowly: make test-race RACED=./... runs them, too. Of sandbox there are the tests
 # of calls beside each other: under the race detector children compile for minutes.
 # Of jail there are those that do not run the others again, or attack it.
-RACED ?= $(addprefix ./host/,agent dispatch door egress llm/... policy redact registry registry/oci registry/source secret session/... stage sandbox/hostmod sandbox/linear \
+RACED ?= $(addprefix ./host/,agent dispatch door egress kept llm/... policy redact registry registry/oci registry/source secret session/... stage sandbox/hostmod sandbox/linear \
   sandbox/meter sandbox/native sandbox/search) ./cmd/stockade/internal/...
 .PHONY: test-race
 test-race: guests helper ## run the tests of what runs at the same time (RACED) under the race detector
@@ -126,6 +126,10 @@ bench-foreign: build ## what a call of a command or a plugin costs, next to waze
 .PHONY: bench-grep
 bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./grep -rounds $(ROUNDS)
+
+.PHONY: bench-web
+bench-web: build ## what http_fetch of a page of 1 and of 8 MB takes, next to curl (needed), lynx and w3m (ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./web -rounds $(ROUNDS)
 
 .PHONY: bench-files
 bench-files: build ## what the tools for files take on large inputs, next to sed, ls, git apply and patch (needed; ROUNDS=7)

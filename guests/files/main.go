@@ -68,12 +68,12 @@ func init() {
 	tool.Register("replace_lines", "Replace lines of a file by their numbers, as file_read shows them. "+
 		"The result shows the new numbers: a change moves the lines below it. Read the file first.",
 		replaceLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
-		tool.Errors(outOfRange, numberedLines, linesMoved), edits, editLimits,
+		tool.Errors(outOfRange, numberedLines), edits, editLimits,
 		tool.Example(`{"path":"main.go","line_start":10,"line_end":12,"new_content":"\treturn nil\n"}`, "puts one line in the place of three"))
 	tool.Register("insert_lines", "Insert lines into a file before the line with a number, as file_read shows it. "+
 		"The result shows the new numbers. Read the file first.",
 		insertLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
-		tool.Errors(outOfRange, numberedLines, linesMoved), edits, editLimits,
+		tool.Errors(outOfRange, numberedLines), edits, editLimits,
 		tool.Example(`{"path":"main.go","line_start":1,"new_content":"// Command a does nothing.\n"}`, "puts a line at the top"))
 	tool.Register("apply_patch", "Change several files, all or none. The patch: *** Begin Patch, for each file "+
 		"*** Add File: PATH with lines of +, *** Delete File: PATH, or *** Update File: PATH (then maybe *** Move to: PATH) with hunks, *** End Patch. "+
@@ -99,11 +99,10 @@ const (
 	noSpace         = "NO_SPACE: the disk is full, or the call has written as much as one may"
 	outOfRange      = "OUT_OF_RANGE: there are no such lines; the text says how many there are"
 	numberedLines   = "NUMBERED_LINES: new_content carries the line numbers of file_read; leave them out"
-	linesMoved      = "LINES_MOVED: another call of the same step has changed the file; take the numbers from its result"
 )
 
 var (
-	edits = tool.Errors("CONTENT_NOT_SEEN: a model has not read the file in this conversation; read it first", contentChanged,
+	edits = tool.Errors(contentChanged,
 		"NO_CHANGE: the file already reads like that", "NOT_ENCODABLE: the encoding of the file lacks a character of the new text",
 		"TOO_LARGE: a file, or what it would be, has more than 8 MiB", binaryFile, unknownEncoding, notAFile, notFound, noSpace)
 	editLimits = tool.Limits("files of up to 8 MiB", "encoding, byte order mark, line endings and mode stay as they are")

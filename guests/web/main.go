@@ -58,7 +58,7 @@ var failures = []string{
 	"CONNECT_FAILED: nobody answers at the address",
 	"TLS_FAILED: the certificate of the server is not good",
 	"TIMED_OUT: there was no answer in time",
-	"BAD_RESPONSE: what came is not HTTP, broke off, or is not what the engine sends",
+	"BAD_RESPONSE: what came is not HTTP, broke off, or cannot be read",
 }
 
 // ofEngine asks for the key of an engine, where that is the one that is set.

@@ -149,8 +149,8 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		change := tool.Advise("no rule opens it")
 		if denial.Grant != nil {
 			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
-			if o.Protocol == network.HTTP && d.share.network.Decide(o.Host.String(), secured(o.Port), network.HTTPS).Err() == nil {
-				change = tool.Advise("over https it is allowed; for http ").And(change)
+			if other := otherwise(o); d.share.network.Decide(o.Host.String(), other.Port, other.Protocol).Err() == nil {
+				change = tool.Advise("over %s it is allowed; for %s ", other.Protocol, o.Protocol).And(change)
 			}
 		} else if denial.Source == network.Allowance {
 			change = tool.Grant(d.entry, "host")
@@ -194,12 +194,21 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	d.bar(by, "it reaches the network, and no host may be reached", change)
 }
 
-// secured is the port of https where http has this one.
-func secured(port uint16) uint16 {
-	if port == 80 {
-		return 443
+// otherwise is the same server over the other protocol.
+func otherwise(o network.Origin) network.Origin {
+	switch o.Protocol {
+	case network.HTTP:
+		o.Protocol = network.HTTPS
+		if o.Port == 80 {
+			o.Port = 443
+		}
+	default:
+		o.Protocol = network.HTTP
+		if o.Port == 443 {
+			o.Port = 80
+		}
 	}
-	return port
+	return o
 }
 
 // askedHosts are the rules that would let a tool reach the hosts that it names.

@@ -140,6 +140,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"a URL without a scheme":                  {caps: networks, args: `{"url":"b.example/x"}`, net: []string{"a.example"}, denied: true, says: `add the rule "b.example" of the network`},
 		"a URL of http, where https is allowed":   {caps: networks, args: `{"url":"http://a.example/x"}`, net: []string{"a.example"}, denied: true, says: `over https it is allowed; for http add the rule "http://a.example" of the network`},
 		"a URL of http, at a port of https":       {caps: networks, args: `{"url":"http://a.example:8443/x"}`, net: []string{"a.example:8443"}, denied: true, says: "over https it is allowed"},
+		"a URL of https, where http is allowed":   {caps: networks, args: `{"url":"a.example:8080/x"}`, net: []string{"http://a.example:8080"}, denied: true, says: "over http it is allowed; for https add"},
 		"a URL of http, which nobody allows":      {caps: networks, args: `{"url":"http://b.example/x"}`, net: []string{"a.example"}, denied: true, says: `add the rule "http://b.example" of the network`, not: "over https"},
 		"what is no URL":                          {caps: networks, args: `{"url":"no URL"}`, net: []string{"a.example"}, want: Ask},
 		"nobody whom it names is allowed":         {caps: names("b.example", "http://c.example:8080"), net: []string{"a.example"}, want: Deny, says: `add the rule "b.example" of the network or the rule "http://c.example:8080" of the network`},

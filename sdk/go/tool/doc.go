@@ -51,6 +51,11 @@
 // package secrets and puts that into a header, such as "Bearer "+placeholder.
 // It never sees the value.
 //
+// # Keeping things
+//
+// Nothing stays in the memory from one call to the next. A tool that asked for a store
+// with [KeepsData] keeps what later calls need with package kv, for one session.
+//
 // # Results and errors
 //
 // A result that is a JSON object goes to the caller as it is; any other value
