@@ -127,6 +127,10 @@ bench-foreign: build ## what a call of a command or a plugin costs, next to waze
 bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./grep -rounds $(ROUNDS)
 
+.PHONY: bench-files
+bench-files: build ## what the tools for files take on large inputs, next to sed, ls, git apply and patch (needed; ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./files -rounds $(ROUNDS)
+
 .PHONY: bench-jail
 bench-jail: build ## what a command costs, next to plain bash and bubblewrap (needed; ROUNDS=7), then without namespaces
 	cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-jail ./jail

@@ -86,7 +86,8 @@ func TestWhatAModelReadsOfTheTools(t *testing.T) {
 }
 
 // firstRequest is the body of the request with which a session begins that has no
-// settings, no instructions and no modules of others.
+// settings, no instructions and no modules of others, and may reach a host: else the tools
+// of the web are not offered.
 func firstRequest(t *testing.T) []byte {
 	bodies := make(chan []byte, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +102,7 @@ func firstRequest(t *testing.T) []byte {
 	}))
 	defer server.Close()
 	home, work := t.TempDir(), t.TempDir()
-	client := exec.CommandContext(t.Context(), "stockade", "run", "--model", "any", "hello there")
+	client := exec.CommandContext(t.Context(), "stockade", "run", "--model", "any", "--allow-net", "example.com", "hello there")
 	client.Dir = work
 	client.Env = append(os.Environ(), "HOME="+home, "TEST_ACCOUNT_HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "XDG_CACHE_HOME=",
 		"OPENAI_BASE_URL="+server.URL, "OPENAI_API_KEY=key-of-the-test")

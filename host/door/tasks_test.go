@@ -130,3 +130,40 @@ func TestWhatTheSystemSaysOfItself(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkKeeping is a call that keeps something next to one of the same module that
+// only looks, by turns.
+func BenchmarkKeeping(b *testing.B) {
+	d := New(Options{Sessions: filepath.Join(b.TempDir(), "sessions.db")})
+	defer func() {
+		if err := d.Close(); err != nil {
+			b.Error(err)
+		}
+	}()
+	s, err := d.Open(b.Context(), SessionOptions{Workspace: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	call := func(name, args string) time.Duration {
+		n++
+		begin := time.Now()
+		r, err := s.Call(b.Context(), tool.Call{ID: fmt.Sprint("c", n), Tool: name, Args: json.RawMessage(args), Caller: tool.CallerPerson, Cwd: s.workspace})
+		if err != nil || r.Err != nil {
+			b.Fatal(r.Err, err)
+		}
+		return time.Since(begin)
+	}
+	for range 10 {
+		call("add_task", `{"content":"Write the tests for the parser"}`)
+	}
+	var looks, keeps time.Duration
+	statuses := []string{"in_progress", "completed"}
+	for i := 0; b.Loop(); i++ {
+		looks += call("list_tasks", `{}`)
+		keeps += call("update_task", fmt.Sprintf(`{"task_id":"task_3","status":%q}`, statuses[i%2]))
+	}
+	b.ReportMetric(looks.Seconds()*1e3/float64(b.N), "looks-ms")
+	b.ReportMetric(keeps.Seconds()*1e3/float64(b.N), "keeps-ms")
+	b.ReportMetric(keeps.Seconds()/looks.Seconds(), "ratio")
+}

@@ -11,7 +11,7 @@ import (
 
 // everything is what a greedy module asks for.
 var everything = tool.Capabilities{
-	Files: tool.FilesWrite, Exec: "command", ExecNetwork: "online", Network: tool.NetworkHTTP,
+	Files: tool.FilesWrite, Exec: "command", Store: true, ExecNetwork: "online", Network: tool.NetworkHTTP,
 	Secrets: []tool.Secret{{Name: "TOKEN", Hosts: []string{"api.example"}}, {Name: "OTHER", Hosts: []string{"api.example"}}},
 }
 
@@ -46,9 +46,10 @@ func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 		hosts   []string
 		secrets []string
 		exec    bool
+		store   bool
 	}{
 		"a built-in tool has what tools are shown": {
-			entry: entry(t, "ours", everything), mounts: []string{"/work:rw"}, hosts: []string{"open.example"}, secrets: []string{"OTHER", "TOKEN"}, exec: true,
+			entry: entry(t, "ours", everything), mounts: []string{"/work:rw"}, hosts: []string{"open.example"}, secrets: []string{"OTHER", "TOKEN"}, exec: true, store: true,
 		},
 		"nothing was given": {entry: added(t, everything, tool.Allowance{})},
 		"nothing is known": {entry: func() *tool.Entry {
@@ -76,6 +77,8 @@ func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 		"hosts that it does not ask for": {entry: added(t, ask("x.api.example:443"), tool.Allowance{Hosts: []string{"*.api.example", "open.example"}}), hosts: []string{"x.api.example"}},
 		"only hosts that are none":       {entry: added(t, ask("no host"), tool.Allowance{Hosts: []string{"api.example", "no host"}})},
 		"one secret":                     {entry: added(t, everything, tool.Allowance{Secrets: []string{"TOKEN", "MORE"}}), secrets: []string{"TOKEN"}},
+		"a store":                        {entry: added(t, everything, tool.Allowance{Store: true}), store: true},
+		"a store that it does not want":  {entry: added(t, reads, tool.Allowance{Store: true})},
 		"commands":                       {entry: added(t, everything, tool.Allowance{Exec: true, Read: []string{"/work"}}), mounts: []string{"/work:ro"}, exec: true},
 	} {
 		p := New(Options{
@@ -100,6 +103,9 @@ func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 		}
 		if got := reached(g.Network(), hosts...); !slices.Equal(got, c.hosts) {
 			t.Errorf("%s: it reaches %v", name, got)
+		}
+		if g.Keeps() != c.store {
+			t.Errorf("%s: it keeps things: %v", name, g.Keeps())
 		}
 		if got := tool.SecretNames(g.Secrets()); !slices.Equal(got, c.secrets) {
 			t.Errorf("%s: it gets %v", name, got)
@@ -298,9 +304,9 @@ func TestMissing(t *testing.T) {
 		want  string
 	}{
 		"a built-in tool misses nothing": {entry(t, "ours", everything), ""},
-		"all":                            {added(t, everything, tool.Allowance{}), "write exec host secret=OTHER secret=TOKEN"},
+		"all":                            {added(t, everything, tool.Allowance{}), "write exec host store secret=OTHER secret=TOKEN"},
 		"all was given": {added(t, everything, tool.Allowance{
-			Write: []string{"/a"}, Hosts: []string{"h.example"}, Secrets: []string{"TOKEN", "OTHER"}, Exec: true,
+			Write: []string{"/a"}, Hosts: []string{"h.example"}, Secrets: []string{"TOKEN", "OTHER"}, Exec: true, Store: true,
 		}), ""},
 		"files to read":       {added(t, reads, tool.Allowance{Exec: true}), "read"},
 		"to change as well":   {added(t, writes, tool.Allowance{Read: []string{"/a"}}), "write"},

@@ -386,17 +386,45 @@ func TestWantsNameEachThingOnce(t *testing.T) {
 	}
 }
 
+// What reads and what sends need not be one tool.
+func TestAStoreIsAWayFromOneToolToAnother(t *testing.T) {
+	reads, sends := tool.Capabilities{Files: tool.FilesRead}, tool.Capabilities{Network: tool.NetworkHTTP}
+	keeping := func(c tool.Capabilities) tool.Capabilities { c.Store = true; return c }
+	for what, c := range map[string]struct {
+		tools []tool.Capabilities
+		sends bool
+		words string
+	}{
+		"one that reads, and one that sends":    {[]tool.Capabilities{reads, sends}, false, "to read files; hosts that you name"},
+		"with a store":                          {[]tool.Capabilities{keeping(sends), keeping(reads)}, true, "to read files; hosts that you name; to keep things in a session"},
+		"which only one of them has":            {[]tool.Capabilities{keeping(reads), sends}, false, "to read files; hosts that you name; to keep things in a session"},
+		"one that does both":                    {[]tool.Capabilities{{Files: tool.FilesRead, Network: tool.NetworkHTTP}}, true, "to read files; hosts that you name"},
+		"one that keeps things and has no more": {[]tool.Capabilities{keeping(tool.Capabilities{})}, false, "to keep things in a session"},
+	} {
+		var m tool.Manifest
+		for _, caps := range c.tools {
+			m.Tools = append(m.Tools, tool.Spec{Capabilities: caps})
+		}
+		if w := WantsOf(m); w.Sends != c.sends || w.String() != c.words || w.Nothing() {
+			t.Errorf("%s: %+v, %q", what, w, w.String())
+		}
+	}
+	if err := (Wants{}).Covers(tool.Allowance{Store: true}); err == nil {
+		t.Error("a store can be given to who does not ask for one")
+	}
+}
+
 func TestWhatAYesGives(t *testing.T) {
 	had := &store.Record{Allowed: map[string]tool.Allowance{"": {Read: []string{"/r"}, Secrets: []string{"old"}}, "t": {Write: []string{"/w"}, Hosts: []string{"old.example"}, Exec: true}}}
-	named := Wants{Hosts: []string{"a.example"}, Secrets: []tool.Secret{{Name: "s"}}, Exec: true}
+	named := Wants{Hosts: []string{"a.example"}, Secrets: []tool.Secret{{Name: "s"}}, Exec: true, Store: true}
 	for what, c := range map[string]struct {
 		wants Wants
 		was   *store.Record
 		want  tool.Allowance
 	}{
 		"who asks for nothing gets nothing, whatever was there": {Wants{}, had, tool.Allowance{}},
-		"what is named": {named, nil, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true}},
-		"what is named, and no host or secret of before":                    {named, had, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true}},
+		"what is named": {named, nil, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true, Store: true}},
+		"what is named, and no host or secret of before":                    {named, had, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true, Store: true}},
 		"the workspace to read":                                             {Wants{Files: tool.FilesRead}, nil, tool.Allowance{Read: []string{"/work"}}},
 		"the workspace to change":                                           {Wants{Files: tool.FilesWrite}, nil, tool.Allowance{Write: []string{"/work"}}},
 		"the directories of before, and none to change for one that reads":  {Wants{Files: tool.FilesRead}, had, tool.Allowance{Read: []string{"/r"}}},

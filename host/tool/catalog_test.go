@@ -204,7 +204,8 @@ func BenchmarkCatalog(b *testing.B) {
 
 func TestForeignNamesGetAHintToOurs(t *testing.T) {
 	files, shell := &Module{Name: "files", Origin: OriginBuiltin}, &Module{Name: "shell", Origin: OriginBuiltin}
-	all, err := NewCatalog(map[*Module]Manifest{files: named("ls", "glob", "grep", "file_read", "file_write", "file_edit", "insert_lines", "apply_patch"), shell: named("bash")})
+	others := &Module{Name: "others", Origin: OriginBuiltin} // of several modules
+	all, err := NewCatalog(map[*Module]Manifest{others: named("git", "http_fetch", "web_search", "add_task", "update_task", "list_tasks", "get_current_time", "get_working_directory", "system_info"), files: named("ls", "glob", "grep", "file_read", "file_write", "file_edit", "insert_lines", "apply_patch"), shell: named("bash")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,12 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 		{"with a namespace", "functions.exec_command", "use bash with command", ""},
 		{"with a server before it", "developer__text-editor", "use file_read to view", ""},
 		{"an alias with a namespace", "default_api.read_file", "use file_read", "use file_read"},
-		{"of what needs no tool", "TodoWrite", "write it in your answer", "write it in your answer"},
+		{"of what needs no tool", "ask_user", "write it in your answer", "write it in your answer"},
+		{"of a list of tasks", "TodoWrite", "use add_task with content", ""},
+		{"of the web", "WebFetch", "use http_fetch with url", ""},
+		{"of a search of the web", "google_web_search", "use web_search with query", ""},
+		{"of git", "mcp__git__git_diff_unstaged", "use git with operation", ""},
+		{"of git that changes something", "git_commit", "use bash with command", ""},
 		{"of what is not known", "launch_missiles", "", ""},
 		{"of nothing", "", "", ""},
 		{"without an end", strings.Repeat("read", 1000), "", ""},

@@ -26,7 +26,15 @@ var (
 	standCommand = stand{"bash", "use bash with command, and with timeout_seconds if it takes long"}
 	standWaits   = stand{"bash", "a command ends with its call: use bash with command, and with timeout_seconds if it takes long"}
 	standAnswer  = stand{"", "write it in your answer: the person reads that, and replies to it"}
-	standWeb     = stand{"", "no built-in tool reaches the web"}
+	standTasks   = stand{"add_task update_task list_tasks", "use add_task with content for each task, update_task with task_id and status (pending, in_progress or completed), and list_tasks"}
+	standFetch   = stand{"http_fetch", "use http_fetch with url"}
+	standWeb     = stand{"web_search", "use web_search with query, and http_fetch with the url of a result"}
+	standFile    = stand{"bash", "use bash with command, such as curl -O URL, and with network true"}
+	standGit     = stand{"git", "use git with operation (status, log, diff, show, blame or branches), and with path, revision or staged"}
+	standCommit  = stand{"bash", "use bash with command, such as git commit"}
+	standTime    = stand{"get_current_time", "use get_current_time"}
+	standPlace   = stand{"get_working_directory", "use get_working_directory"}
+	standSystem  = stand{"system_info", "use system_info"}
 )
 
 // foreign are names under which models know the tools of other systems: of Claude
@@ -48,9 +56,17 @@ var foreign = foreignNames(map[string]stand{
 	"shell local_shell container_exec exec exec_command shell_command run run_command run_shell_command run_terminal_cmd run_in_terminal " +
 		"execute execute_bash terminal sh powershell cmd delete_file remove_file move_file": standCommand,
 	"bashoutput bash_output killshell kill_shell killbash job_output job_kill write_stdin": standWaits,
-	"todowrite todo_write todoread todo_read todos write_todos update_plan plan think thinking finish task_complete complete_task attempt_completion " +
+	"plan think thinking finish task_complete attempt_completion " +
 		"ask_user ask_user_question askuserquestion ask_followup_question request_user_input": standAnswer,
-	"webfetch web_fetch fetch websearch web_search google_web_search browser browser_action download": standWeb,
+	"todowrite todo_write todoread todo_read todos todo write_todos update_plan update_todo_list manage_todo_list complete_task taskcreate taskupdate tasklist": standTasks,
+	"webfetch web_fetch fetch fetch_url fetch_webpage read_url url_fetch http_get http_request browser browser_action":                                          standFetch,
+	"websearch google_web_search google_search internet_search search_web":                                                                                      standWeb,
+	"download download_file": standFile,
+	"git_status git_log git_diff git_diff_unstaged git_diff_staged git_show git_blame git_branch git_branches get_changed_files": standGit,
+	"git_add git_commit git_checkout git_create_branch git_reset git_stash":                                                      standCommit,
+	"time now current_time get_time current_date get_current_date date":                                                          standTime,
+	"pwd cwd getcwd get_cwd":                         standPlace,
+	"get_system_info uname os_info environment_info": standSystem,
 })
 
 func foreignNames(of map[string]stand) map[string]stand {
@@ -98,11 +114,13 @@ func (c *Catalog) Foreign(name string) string {
 var foreignArgs = map[string]string{
 	"file_path": "path", "filepath": "path", "filename": "path", "file": "path", "target_file": "path", "absolute_path": "path", "relative_workspace_path": "path",
 	"notebook_path": "path", "dir_path": "path", "directory": "path", "dir": "path", "target_directory": "path", "search_path": "path",
-	"cmd": "command", "script": "command", "input": "command patch", "diff": "patch", "timeout": "timeout_seconds", "timeout_ms": "timeout_seconds",
+	"cmd": "command operation", "command": "operation", "script": "command", "input": "command patch", "diff": "patch", "timeout": "timeout_seconds", "timeout_ms": "timeout_seconds",
 	"old_str": "old_string", "oldstring": "old_string", "old_text": "old_string", "oldtext": "old_string", "search": "old_string", "old": "old_string",
 	"new_str": "new_string", "new_string": "new_content", "newstring": "new_string", "new_text": "new_string new_content", "newtext": "new_string", "replacement": "new_string", "new": "new_string",
 	"replaceall": "replace_all", "allow_multiple": "replace_all",
 	"content": "new_content", "insert_text": "new_content", "text": "content new_content", "contents": "content new_content", "file_text": "content", "code_edit": "content",
+	"q": "query pattern", "search_query": "query", "uri": "url", "link": "url", "website": "url", "max_results": "num_results", "count": "num_results",
+	"id": "task_id", "taskid": "task_id", "subcommand": "operation", "rev": "revision", "ref": "revision", "commit": "revision", "cached": "staged",
 	"query": "pattern", "regex": "pattern", "regexp": "pattern", "search_term": "pattern", "glob_pattern": "pattern",
 	"include": "file_filter", "glob": "file_filter", "include_pattern": "file_filter", "file_pattern": "file_filter",
 	"start_line": "offset line_start", "line_start": "offset", "line": "offset line_start", "insert_line": "line_start", "line_number": "line_start", "end_line": "line_end", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",

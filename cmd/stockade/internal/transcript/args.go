@@ -9,6 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
 
 // mainArgs are the arguments of a call that tell one from another, in one visible
@@ -16,6 +17,9 @@ import (
 func mainArgs(name string, arguments json.RawMessage) string {
 	var a struct {
 		Path, Pattern, Command, Content *string
+		Patch, Operation                *string
+		LineStart                       int     `json:"line_start"`
+		LineEnd                         int     `json:"line_end"`
 		Old                             *string `json:"old_string"`
 		New                             *string `json:"new_string"`
 		All                             bool    `json:"replace_all"`
@@ -36,6 +40,16 @@ func mainArgs(name string, arguments json.RawMessage) string {
 				out += ", all"
 			}
 			return out
+		case name == "replace_lines" && a.Path != nil && a.LineEnd > a.LineStart:
+			return fmt.Sprintf("%s, lines %d to %d", inline(*a.Path), a.LineStart, a.LineEnd)
+		case name == "replace_lines" && a.Path != nil:
+			return fmt.Sprintf("%s, line %d", inline(*a.Path), a.LineStart)
+		case name == "insert_lines" && a.Path != nil:
+			return fmt.Sprintf("%s, before line %d", inline(*a.Path), a.LineStart)
+		case name == "apply_patch" && a.Patch != nil:
+			return patched(*a.Patch)
+		case name == "filesystem" && a.Path != nil && a.Operation != nil:
+			return inline(*a.Operation) + " " + inline(*a.Path)
 		case name == "file_write" && a.Path != nil && a.Content != nil:
 			return inline(*a.Path)
 		case (name == "grep" || name == "glob") && a.Pattern != nil:
@@ -53,6 +67,25 @@ func mainArgs(name string, arguments json.RawMessage) string {
 	}
 	return otherArgs(arguments)
 }
+
+// patched are the files that a patch names.
+func patched(text string) string {
+	files, err := patch.Parse(text)
+	if err != nil {
+		return word(text)
+	}
+	var names []string
+	for _, f := range files[:min(len(files), maxPatched)] {
+		names = append(names, inline(f.Path))
+	}
+	if more := len(files) - maxPatched; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxPatched is how many files of a patch are named.
+const maxPatched = 5
 
 // command is the first line of a command, and how many there are.
 func command(text string) string {

@@ -57,18 +57,27 @@ func nameOf(file string) string {
 	return name
 }
 
+// Changing is New for a tool that changes files of dir.
+func Changing(name string, code []byte, dir, args string) (*Call, error) {
+	return grantedCall(tool.ModuleOf(name, tool.OriginFile, name+".wasm", code), dir, args, tool.FilesWrite)
+}
+
 func ofModule(mod *tool.Module, dir, args string) (*Call, error) {
+	return grantedCall(mod, dir, args, tool.FilesRead)
+}
+
+func grantedCall(mod *tool.Module, dir, args string, files tool.Files) (*Call, error) {
 	schema, err := tool.CompileSchema(json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		return nil, err
 	}
 	entry := &tool.Entry{
-		Spec:   tool.Spec{Definition: tool.Definition{Name: mod.Name}, Capabilities: tool.Capabilities{Files: tool.FilesRead}},
+		Spec:   tool.Spec{Definition: tool.Definition{Name: mod.Name}, Capabilities: tool.Capabilities{Files: files}},
 		Schema: schema, Module: mod,
 	}
 	call := tool.Call{ID: "call-1", Tool: mod.Name, Args: json.RawMessage(args), Cwd: dir}
 	decision := policy.New(policy.Options{
-		Mounts: []policy.Mount{{Host: dir}},
+		Mounts: []policy.Mount{{Host: dir, Write: files == tool.FilesWrite}},
 		Masked: []string{filepath.Join(dir, ".stockade", "policy.toml")}, // as in every workspace
 	}).Decide(call, entry, policy.Facts{})
 	var grant policy.Grant

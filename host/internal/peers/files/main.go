@@ -1,0 +1,320 @@
+//go:build bench
+
+// Command files measures what the built-in tools for files take on large inputs, in
+// the sandbox and with a grant, next to the commands that a person would run: a page
+// at the end of a file of 100 MB (sed -n), a directory of 10,000 entries (ls -l), a
+// line of a file of 8 MB (sed -i), and a patch of 100 files (git apply, and patch).
+//
+// Run it in host/internal/peers, on Linux, when the machine is otherwise idle, after
+// make build; it needs git and patch:
+//
+//	go run -tags bench ./files [-rounds N] [-only names] [-json FILE]
+//
+// All ways take turns, each on files of its own in /dev/shm, and a figure is the median
+// of the ratios of two that ran one after the other. The commands are processes, and
+// their start counts; ours is a call in a process that runs, as it is for an agent,
+// with what it changes on a stage and then committed. "noise" is ours against itself.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
+	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// The ways, by name, besides the commands: ours, and ours once more.
+const (
+	ours  = "ours"
+	noise = "noise"
+)
+
+// job is one thing to do, by a tool and by commands.
+type job struct {
+	Name    string
+	Tool    string
+	changes bool
+	make    func(dir string) error
+	args    func(round int) map[string]any
+	native  []string // the commands, by name
+	command func(way string, round int) []string
+	// found is what a result, or what a command prints, has to hold.
+	found string
+}
+
+const (
+	largeLines  = 1_000_000 // of 100 bytes
+	editedLines = 83_000
+	entries     = 10_000
+	patched     = 100
+)
+
+var jobs = []job{
+	{
+		Name: "page", Tool: "file_read", native: []string{"sed -n"}, found: fmt.Sprintf("%8d ", largeLines-100),
+		make: func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), numbered(largeLines), 0o644) },
+		args: func(int) map[string]any { return map[string]any{"path": "f", "offset": largeLines - 100, "limit": 20} },
+		command: func(string, int) []string {
+			return []string{"sed", "-n", fmt.Sprintf("%d,%dp;%dq", largeLines-100, largeLines-81, largeLines-81), "f"}
+		},
+	},
+	{
+		Name: "ls", Tool: "ls", native: []string{"ls -l"}, found: "file00999",
+		make: func(dir string) error {
+			for i := range entries {
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%05d", i)), nil, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		args:    func(int) map[string]any { return map[string]any{"path": ".", "max_entries": 1000} },
+		command: func(string, int) []string { return []string{"ls", "-l"} },
+	},
+	{
+		Name: "replace", Tool: "replace_lines", changes: true, native: []string{"sed -i"},
+		make: func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), numbered(editedLines), 0o644) },
+		args: func(round int) map[string]any {
+			return map[string]any{"path": "f", "line_start": editedLines / 2, "line_end": editedLines / 2, "new_content": fmt.Sprint("round ", round)}
+		},
+		command: func(_ string, round int) []string {
+			return []string{"sed", "-i", fmt.Sprintf("%dcround %d", editedLines/2, round), "f"}
+		},
+	},
+	{
+		Name: "patch", Tool: "apply_patch", changes: true, native: []string{"git apply", "patch"},
+		make: func(dir string) error {
+			for i := range patched {
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%02d", i)), numbered(100), 0o644); err != nil {
+					return err
+				}
+			}
+			return os.WriteFile(filepath.Join(dir, "diff"), []byte(unified()), 0o644)
+		},
+		args: func(round int) map[string]any {
+			old, changed := line(50), "changed"
+			if round%2 == 1 { // there and back
+				old, changed = changed, old
+			}
+			var b strings.Builder
+			b.WriteString("*** Begin Patch\n")
+			for i := range patched {
+				fmt.Fprintf(&b, "*** Update File: f%02d\n@@\n %s\n-%s\n+%s\n %s\n", i, line(49), old, changed, line(51))
+			}
+			return map[string]any{"patch": b.String() + "*** End Patch"}
+		},
+		command: func(way string, round int) []string {
+			argv := []string{"git", "apply", "diff"}
+			if way == "patch" {
+				argv = []string{"patch", "-s", "-p1", "-i", "diff"}
+			}
+			if round%2 == 1 {
+				argv = append(argv, "-R")
+			}
+			return argv
+		},
+	},
+}
+
+func line(n int) string { return fmt.Sprintf("%8d ", n) + strings.Repeat("x", 90) }
+
+func numbered(lines int) []byte {
+	var b bytes.Buffer
+	for i := range lines {
+		b.WriteString(line(i+1) + "\n")
+	}
+	return b.Bytes()
+}
+
+func unified() string {
+	var b strings.Builder
+	for i := range patched {
+		fmt.Fprintf(&b, "--- a/f%02d\n+++ b/f%02d\n@@ -49,3 +49,3 @@\n %s\n-%s\n+changed\n %s\n", i, i, line(49), line(50), line(51))
+	}
+	return b.String()
+}
+
+// results is what a run of the benchmark found out.
+type results struct {
+	Rounds                int
+	LoadBefore, LoadAfter string
+	Jobs                  []*measured
+	Figures               []bench.Figure
+}
+
+type measured struct {
+	Name      string
+	Ways      []string
+	Took      map[string][]time.Duration
+	FuelUsed  uint64
+	PeakBytes uint64
+}
+
+func main() {
+	guest.Compile()
+	debug.SetGCPercent(400) // as the program does
+	rounds := flag.Int("rounds", 7, "how often each job is done")
+	only := flag.String("only", "", "comma-separated patterns of what to do, such as 'page,ls'")
+	file := flag.String("json", "", "also write everything that was measured to this `file`")
+	flag.Parse()
+	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
+		fmt.Fprintln(os.Stderr, "files:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds int, selected func(string) bool, file string) (err error) {
+	if rounds < 1 {
+		return errors.New("there has to be a round at least")
+	}
+	code, err := os.ReadFile("../../../guests/dist/files.wasm")
+	if err != nil {
+		return fmt.Errorf("%w: run make guests", err)
+	}
+	cache, err := guest.Cache("../../../bin/peers")
+	if err != nil {
+		return err
+	}
+	box := guest.Box(cache)
+	defer func() { err = errors.Join(err, box.Close()) }()
+	r := results{Rounds: rounds, LoadBefore: bench.Load()}
+	for _, j := range jobs {
+		if !selected(j.Name) {
+			continue
+		}
+		m, err := j.measure(box, code, rounds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.Name, err)
+		}
+		r.Jobs = append(r.Jobs, m)
+		for _, way := range append(j.native, noise) {
+			r.Figures = append(r.Figures, bench.Figure{Name: j.Name + " / " + way, Measured: bench.PairedRatio(m.Took[ours], m.Took[way]), NoTarget: true, Unit: bench.Ratio})
+		}
+	}
+	r.LoadAfter = bench.Load()
+	fmt.Printf("%d rounds, load %s before and %s after; medians in ms\n\n", rounds, r.LoadBefore, r.LoadAfter)
+	t := bench.Table(os.Stdout, tabwriter.AlignRight)
+	for _, m := range r.Jobs {
+		fmt.Fprintf(t, "%s\t", m.Name)
+		for _, way := range m.Ways {
+			fmt.Fprintf(t, "%s %.1f\t", way, bench.MS(bench.Median(m.Took[way])))
+		}
+		fmt.Fprintf(t, "Mfuel %d\tpeak MiB %d\t\n", m.FuelUsed/1e6, m.PeakBytes>>20)
+	}
+	t.Flush()
+	fmt.Println()
+	bench.PrintFigures(os.Stdout, r.Figures)
+	return bench.WriteJSON(file, r)
+}
+
+// measure does a job in all ways, round after round. What comes before the first one
+// warms the caches.
+func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*measured, error) {
+	m := &measured{Name: j.Name, Ways: append(append([]string{ours}, j.native...), noise), Took: map[string][]time.Duration{}}
+	dirs := map[string]string{}
+	for _, way := range m.Ways {
+		dir, err := os.MkdirTemp("/dev/shm", "stockade-bench-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		if dirs[way] = dir; j.make(dir) != nil {
+			return nil, j.make(dir)
+		}
+	}
+	bench.Progress("%s: compile the module", j.Name)
+	if err := box.Compile(context.Background(), tool.ModuleOf(j.Tool, tool.OriginFile, j.Tool+".wasm", code)); err != nil {
+		return nil, err
+	}
+	for round := range rounds + 1 {
+		for _, way := range m.Ways {
+			start := time.Now()
+			var out []byte
+			var err error
+			if way == ours || way == noise {
+				out, err = j.call(box, code, dirs[way], round, m)
+			} else {
+				argv := j.command(way, round)
+				cmd := exec.Command(argv[0], argv[1:]...)
+				cmd.Dir = dirs[way]
+				out, err = cmd.CombinedOutput()
+			}
+			took := time.Since(start)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w %.300s", way, err, out)
+			}
+			if !bytes.Contains(out, []byte(j.found)) {
+				return nil, fmt.Errorf("%s: %q is not in %.300s", way, j.found, out)
+			}
+			if round > 0 {
+				m.Took[way] = append(m.Took[way], took)
+			}
+		}
+	}
+	return m, j.compare(m.Ways, dirs)
+}
+
+// call makes the call, and commits what it has changed.
+func (j job) call(box *sandbox.Sandbox, code []byte, dir string, round int, m *measured) ([]byte, error) {
+	args, err := json.Marshal(j.args(round))
+	if err != nil {
+		return nil, err
+	}
+	make := guest.New
+	if j.changes {
+		make = guest.Changing
+	}
+	c, err := make(j.Tool, code, dir, string(args))
+	if err != nil {
+		return nil, err
+	}
+	r, staged, err := box.Run(context.Background(), c.Grant, c.Module, c.Call, nil)
+	if err == nil && r.Err != nil {
+		err = errors.New(r.Summary())
+	}
+	if staged != nil && err == nil {
+		err = staged.Commit(context.Background(), c.Grant)
+	}
+	if staged != nil {
+		err = errors.Join(err, staged.Drop())
+	}
+	m.FuelUsed, m.PeakBytes = r.Usage.FuelUsed, r.Usage.PeakMemoryBytes
+	return r.Output, err
+}
+
+// compare fails if the ways have made different files.
+func (j job) compare(ways []string, dirs map[string]string) error {
+	if !j.changes {
+		return nil
+	}
+	list, err := os.ReadDir(dirs[ours])
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		want, err := os.ReadFile(filepath.Join(dirs[ours], e.Name()))
+		if err != nil {
+			return err
+		}
+		for _, way := range ways {
+			if got, err := os.ReadFile(filepath.Join(dirs[way], e.Name())); err != nil || !bytes.Equal(got, want) {
+				return fmt.Errorf("%s has made another %s, %v", way, e.Name(), err)
+			}
+		}
+	}
+	return nil
+}
