@@ -18,10 +18,6 @@ const (
 	maxShownLine = 2000
 )
 
-// trimBOM leaves out the byte order mark that some editors put at the start of
-// UTF-8 text. It is part of the file but not of its first line.
-func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\uFEFF")) }
-
 // isBinary reports whether the beginning of a file holds a NUL byte.
 func isBinary(head []byte) bool {
 	return bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) >= 0
@@ -92,7 +88,7 @@ func (r *lineReader) skip(ctx context.Context, most int) (skipped int, err error
 		} else if partial = 1; skipped == most {
 			block = block[:bytes.LastIndexByte(block, '\n')+1]
 		}
-		r.r.Discard(len(block))
+		_, _ = r.r.Discard(len(block)) // which were peeked at
 	}
 	return skipped, nil
 }

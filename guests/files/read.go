@@ -114,7 +114,7 @@ func openText(f io.Reader, l location) (*bufio.Reader, encoding, error) {
 		return nil, enc, err
 	}
 	enc = enc.guess(head)
-	r.Discard(len(enc.mark))
+	_, _ = r.Discard(len(enc.mark)) // which was peeked at
 	return enc.reader(r), enc, nil
 }
 

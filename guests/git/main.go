@@ -72,7 +72,6 @@ type call struct {
 	*repo.Repo
 	cwd   string
 	only  string // the path from the top of the repository; "" is all
-	named bool   // it is exactly what the call names, and it can be read
 	page  page
 	notes []string // said at the end
 

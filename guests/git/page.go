@@ -50,19 +50,6 @@ func (p *page) line(text string) error {
 
 func (p *page) linef(format string, args ...any) error { return p.line(fmt.Sprintf(format, args...)) }
 
-// text adds all lines of a text.
-func (p *page) text(text, indent string) error {
-	for line := range strings.SplitSeq(text, "\n") {
-		if line != "" {
-			line = indent + line
-		}
-		if err := p.line(line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // note has something said at the end, once.
 func (c *call) note(format string, args ...any) {
 	const most = 20

@@ -238,7 +238,7 @@ func keep(_ context.Context, in keepArgs) (keepResult, error) {
 	for _, key := range out.Keys {
 		value, ok, err := kv.Get(key)
 		if err != nil || !ok {
-			return out, fmt.Errorf("%s is listed and not there: %v", key, err)
+			return out, errors.Join(fmt.Errorf("%s is listed and not there", key), err)
 		}
 		out.Values[key] = string(value)
 	}

@@ -170,7 +170,7 @@ func addressOf(text string) (address, note string, err error) {
 		}
 		return "", "", invalidURL("%.20q is not fetched; only https and http are", scheme+"://")
 	case !ok && strings.HasPrefix(text, "//"):
-		scheme, rest, ok = "https", text[2:], true
+		scheme, rest = "https", text[2:]
 		note = "https: was put before the URL"
 	case !ok && strings.ContainsAny(text[:1], "/.~\\"):
 		return "", "", invalidURL("%.80q is a path, and no address; file_read reads files", text)
@@ -178,7 +178,7 @@ func addressOf(text string) (address, note string, err error) {
 		if name, port, has := strings.Cut(text, ":"); has && !strings.ContainsAny(name, "/[") && (port == "" || port[0] < '0' || port[0] > '9') {
 			return "", "", invalidURL("%.20q is not fetched; only https and http are", name+":")
 		}
-		scheme, rest, ok = "https", text, true
+		scheme, rest = "https", text
 		note = "https:// was put before the URL"
 	}
 	end := strings.IndexAny(rest, "/?")

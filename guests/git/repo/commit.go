@@ -59,8 +59,9 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 			break
 		}
 		key, value, _ := strings.Cut(line, " ")
-		switch ok := true; key {
+		switch key {
 		case "tree":
+			var ok bool
 			if c.Tree, ok = ParseID(value); !ok {
 				return nil, Corrupt("the commit %s has a tree that is no name of an object", id)
 			}
