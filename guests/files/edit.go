@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -140,13 +139,10 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	if info.Size() > maxEditBytes {
 		return nil, t.tooLarge("it has", info.Size())
 	}
-	// io.ReadAll would hold several copies of a large file.
-	var content bytes.Buffer
-	content.Grow(int(info.Size()) + bytes.MinRead)
-	if _, err := content.ReadFrom(io.LimitReader(f, maxEditBytes+1)); err != nil {
+	raw, err := readHashed(f, info.Size())
+	if err != nil {
 		return nil, l.fault("edit", err)
 	}
-	raw := content.Bytes()
 	if len(raw) > maxEditBytes {
 		return nil, t.tooLarge("it has grown beyond", maxEditBytes)
 	}
