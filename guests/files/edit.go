@@ -101,7 +101,7 @@ func (t *text) edit(changes []change) (edited, error) {
 		return edited{}, t.tooLarge("the result would have", int64(size))
 	}
 	e := edited{content: apply(t.content, changes)}
-	if bytes.Equal(e.content, t.content) {
+	if size == len(t.content) && bytes.Equal(e.content, t.content) {
 		return edited{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.l.shown()))
 	}
 	var lacks rune

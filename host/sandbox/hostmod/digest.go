@@ -26,7 +26,8 @@ func digestSHA256(g *guest) error { return g.digest(sha256.New()) }
 // Parameters: data (pointer, length), result pointer.
 func digestSHA1(g *guest) error { return g.digest(sha1.New()) }
 
-// digest hashes where the data lies; its length is bounded by the guest's memory.
+// digest hashes where the data lies; its length is bounded by the guest's memory. See
+// RATIONALE, "Why does the host hash for a guest?".
 func (g *guest) digest(sum hash.Hash) error {
 	data, err := g.mem.View("data", g.u32(0), g.u32(1))
 	if err != nil {
