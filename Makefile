@@ -135,6 +135,10 @@ bench-web: build ## what http_fetch of a page of 1 and of 8 MB takes, next to cu
 bench-files: build ## what the tools for files take on large inputs, next to sed, ls, git apply and patch (needed; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./files -rounds $(ROUNDS)
 
+.PHONY: bench-git
+bench-git: build ## what the tool git takes on 10,000 files and 600 commits, next to git (needed) and a native program (ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./git -rounds $(ROUNDS)
+
 .PHONY: bench-jail
 bench-jail: build ## what a command costs, next to plain bash and bubblewrap (needed; ROUNDS=7), then without namespaces
 	cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-jail ./jail

@@ -42,7 +42,7 @@ func (t *turns) transcriptOptions() transcript.Options {
 	o := t.a.transcriptOptions()
 	o.Calls = t.calls
 	if t.chat {
-		o.Open = "/show"
+		o.Open, o.Hint = "/show", inChat
 	}
 	return o
 }

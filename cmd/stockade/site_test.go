@@ -16,8 +16,8 @@ import (
 )
 
 // site is a real HTTP server on loopback that repeats the header X-Key, behind
-// "got ", and counts. What is asked for /away is redirected to 127.0.0.2. It has the
-// files of a directory, if one is named.
+// "got ", and counts. What is asked for /away is redirected to 127.0.0.2, and
+// for /elsewhere to https://elsewhere.example. It has the files of a directory, if one is named.
 type site struct {
 	asked atomic.Int64
 	key   atomic.Value // the header of the last request
@@ -29,6 +29,10 @@ func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.key.Store(r.Header.Get("X-Key"))
 	if r.URL.Path == "/away" {
 		http.Redirect(rw, r, strings.Replace("http://"+r.Host+"/", "127.0.0.1", "127.0.0.2", 1), http.StatusTemporaryRedirect)
+		return
+	}
+	if r.URL.Path == "/elsewhere" {
+		http.Redirect(rw, r, "https://elsewhere.example/", http.StatusFound)
 		return
 	}
 	if s.files != "" {

@@ -173,6 +173,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 	if err != nil {
 		return nil, err
 	}
+	opts.AskHosts = true // which is what is told of a decision: where a person is there
 	return a.door().Policy(opts)
 }
 
@@ -243,7 +244,10 @@ func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []p
 	if opts.Catalog == nil {
 		opts.Catalog = catalog
 	}
-	opts.Workspace, opts.Policy, opts.Remember, opts.Approver = a.Work, grants, a.remember, a.approver(lines)
+	opts.Workspace, opts.Remember, opts.Approver = a.Work, a.remember, a.approver(lines)
+	_, nobody := opts.Approver.(*unasked)
+	grants.AskHosts = !nobody
+	opts.Policy = grants
 	d := a.door()
 	d.Know(a.s.env(a.Config.Model.APIKeyEnv)) // also where no model is asked
 	s, err := d.Open(ctx, opts)

@@ -25,38 +25,53 @@ func suffix(separator, s string) string {
 }
 
 // inWords puts a hint into words, with the commands and flags of this program.
-func inWords(h tool.Hint) string {
+func inWords(h tool.Hint) string { return h.In(ownWords) }
+
+// inChat puts a hint into words for a person in a chat, who can give no flag for a host
+// there.
+func inChat(h tool.Hint) string {
 	return h.In(func(p tool.HintPart) string {
-		switch p.Code {
-		case tool.HintSettings:
-			return "your own agent.toml"
-		case tool.HintAllow:
-			if p.Key == "" {
-				return "--allow"
-			}
-			return asFlag("--allow", p.Key)
-		case tool.HintUndeny:
-			return asFlag("--deny", p.Key)
-		case tool.HintAllowHost:
-			if p.Key == "" {
-				return "--allow-net HOST"
-			}
-			return asFlag("--allow-net", p.Key)
-		case tool.HintMount:
-			return "--mount DIR, or DIR:ro,"
-		case tool.HintModule:
-			return "`stockade tool info` shows what a module is and asks for"
-		case tool.HintLarge:
-			return "`stockade tool compile --large` compiles it all the same"
-		case tool.HintSetSecret:
-			return "stockade secret set " + p.Key
-		case tool.HintConfine:
-			return "`stockade tool info bash` says what is missing"
-		case tool.HintGrant:
-			return "`" + grantCommand(p.Key) + "` gives it to the tool"
+		switch {
+		case p.Code != tool.HintAllowHost:
+			return ownWords(p)
+		case p.Key == "":
+			return "network.allow of agent.toml"
 		}
-		return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
+		return fmt.Sprintf("%q to network.allow of agent.toml", p.Key)
 	})
+}
+
+// ownWords is what a person can do, as a command or a flag of this program.
+func ownWords(p tool.HintPart) string {
+	switch p.Code {
+	case tool.HintSettings:
+		return "your own agent.toml"
+	case tool.HintAllow:
+		if p.Key == "" {
+			return "--allow"
+		}
+		return asFlag("--allow", p.Key)
+	case tool.HintUndeny:
+		return asFlag("--deny", p.Key)
+	case tool.HintAllowHost:
+		if p.Key == "" {
+			return "--allow-net HOST"
+		}
+		return asFlag("--allow-net", p.Key)
+	case tool.HintMount:
+		return "--mount DIR, or DIR:ro,"
+	case tool.HintModule:
+		return "`stockade tool info` shows what a module is and asks for"
+	case tool.HintLarge:
+		return "`stockade tool compile --large` compiles it all the same"
+	case tool.HintSetSecret:
+		return "stockade secret set " + p.Key
+	case tool.HintConfine:
+		return "`stockade tool info bash` says what is missing"
+	case tool.HintGrant:
+		return "`" + grantCommand(p.Key) + "` gives it to the tool"
+	}
+	return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
 }
 
 // grantCommand is the command that gives things to a tool, as in [tool.Grant].

@@ -58,5 +58,8 @@ func TestAHintNamesFlagsForAPersonOnly(t *testing.T) {
 		if got := inWords(c.hint); got != c.person {
 			t.Errorf("a person reads %q, want %q", got, c.person)
 		}
+		if got := inChat(c.hint); got != c.person && !strings.Contains(c.person, "--allow-net") || strings.Contains(got, "--allow-net") {
+			t.Errorf("a person in a chat reads %q, want %q without a flag for a host", got, c.person)
+		}
 	}
 }

@@ -212,6 +212,8 @@ func invalidURL(format string, args ...any) error {
 func failure(err error) error {
 	large, tooLarge := errors.AsType[*http.TooLargeError](err)
 	switch text := err.Error(); {
+	case errors.Is(err, http.ErrDenied) && strings.Contains(text, " redirects to "):
+		return tool.Denied("%w. A call with that URL is decided by itself", err)
 	case errors.Is(err, http.ErrDenied):
 		return tool.Denied("%w. Only the person can change that", err)
 	case errors.Is(err, http.ErrInvalid) && strings.Contains(text, "header"):

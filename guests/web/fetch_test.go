@@ -254,6 +254,7 @@ func TestFailures(t *testing.T) {
 		kind       tool.Code
 	}{
 		"denied":           {why(http.ErrDenied), "", "Only the person can change that", tool.CodeDenied},
+		"a redirect":       {fmt.Errorf("%w: a.example redirects to https://b.example/: no connection", http.ErrDenied), "", "A call with that URL", tool.CodeDenied},
 		"a header":         {fmt.Errorf(`%w: header "a": it holds a line end`, http.ErrInvalid), "", "line end", tool.CodeInvalidInput},
 		"a URL":            {why(http.ErrInvalid), "INVALID_URL", "why", tool.CodeInvalidInput},
 		"a name":           {why(http.ErrDNS), "DNS_FAILED", "spelling", tool.CodeUnavailable},

@@ -214,7 +214,7 @@ var table = []key{
 		func(c *Config) *int { return &c.Network.MaxResponse }),
 
 	field("web.search", keys.Choice("duckduckgo", "brave", "google"), "duckduckgo", reach,
-		`Whom web_search asks. "brave" and "google" need a key, as a secret: see stockade help network. network.allow has to have the host of the engine.`,
+		`Whom web_search asks. "brave" and "google" need a key, as a secret: see stockade help network. You are asked about the host of the engine unless network.allow has it.`,
 		func(c *Config) *string { return &c.Web.Search }),
 	field("web.duckduckgo_url", baseURL, "https://html.duckduckgo.com/html/", reach,
 		"Where DuckDuckGo is asked. It gets the queries.",

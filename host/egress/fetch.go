@@ -104,11 +104,16 @@ type fetch struct {
 }
 
 func (x *fetch) run(ctx context.Context) (*effect.Response, error) {
+	from := "" // who has redirected
 	for range maxRedirects + 1 {
 		resp, location, err := x.exchange(ctx)
+		if _, denied := errors.AsType[*network.Denial](err); denied && from != "" { // who is told where can ask for that itself
+			return nil, failf(effect.Denied, "%s redirects to %.200s: %w", from, x.e.opts.Redact.Text(x.target.url.String()), err)
+		}
 		if err != nil || location == "" {
 			return resp, err
 		}
+		from = x.target.url.Host
 		if err := x.follow(resp.Status, location); err != nil {
 			x.grant.NoteRefused(x.decide()) // on the account of who sent the guest there
 			return nil, err

@@ -134,13 +134,9 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	if !d.reachesNetwork() {
 		return
 	}
-	for _, url := range urlArgs(args) {
-		if !strings.Contains(url, "://") && !foreign(d.entry) { // which ours take so
-			url = "https://" + url
-		}
-		o, _, err := network.ParseOrigin(url)
-		if err != nil {
-			continue // the tool will say
+	for _, o := range d.origins(args) {
+		if d.opens != "" && o.Protocol == network.HTTPS && o.Port == 443 && o.Host.Name() == d.opens {
+			continue
 		}
 		denial, denied := errors.AsType[*network.Denial](d.share.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
 		if !denied {
@@ -160,6 +156,10 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
 		d.bar(Decider{Rule: "network", Source: Source(denial.Source)}, (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		return
+	}
+	if d.opens != "" {
+		p.asksHost(d)
 		return
 	}
 	if !d.share.network.Closed() {
@@ -192,6 +192,79 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
 	d.bar(by, "it reaches the network, and no host may be reached", change)
+}
+
+// opener reports whether calls of a tool may ask for a host that no rule opens: of those
+// that are built in, for what they do themselves.
+func (p *Policy) opener(d *Decision) bool {
+	c := d.entry.Capabilities
+	return p.askHosts && !foreign(d.entry) && !d.share.own && c.Network == tool.NetworkHTTP && c.Exec == ""
+}
+
+// mayOpen reports whether some call of a tool can ask for a host.
+func (p *Policy) mayOpen(d *Decision) bool {
+	if p.opener(d) && len(d.entry.Capabilities.Hosts) == 0 {
+		return d.share.network.Openable()
+	}
+	return p.toOpen(d, d.args()) != ""
+}
+
+// toOpen is the host that the call would reach, that no rule opens and that a yes can
+// open; empty if there is none. A tool that names whom it reaches has to name one host.
+func (p *Policy) toOpen(d *Decision, args *match.Arguments) string {
+	if !p.opener(d) {
+		return ""
+	}
+	var origins []network.Origin
+	if hosts := d.entry.Capabilities.Hosts; len(hosts) == 0 {
+		origins = d.origins(args)
+	} else if r, err := network.ParseRule(hosts[0]); err == nil && len(hosts) == 1 && !r.Below {
+		if host, err := network.ParseHost(r.Name); err == nil {
+			origins = []network.Origin{{Protocol: r.Protocol, Host: host, Port: r.Port}}
+		}
+	}
+	for _, o := range origins {
+		if o.Protocol != network.HTTPS || o.Port != 443 {
+			continue
+		}
+		if _, ok := d.share.network.Opened(o.Host.Name()); ok {
+			return o.Host.Name() // another one is denied
+		}
+	}
+	return ""
+}
+
+// asksHost asks about the host that the call would open, also where a rule allows the
+// tool, but for one that opens it.
+func (p *Policy) asksHost(d *Decision) {
+	lacks := "no rule opens " + d.opens
+	if d.effect == Ask {
+		d.reason += ", and " + lacks
+	} else {
+		opened := false
+		p.allowing(d, func(r *Rule) { opened = opened || r.Opens == d.opens })
+		if opened {
+			return
+		}
+		d.decided(Ask, byDefault("network"), fmt.Sprintf("%s; that asks even where a rule allows the tool, and %q does", lacks, d.by.Rule))
+	}
+	if !d.floor {
+		d.change = tool.Advise("answer yes, or add ").And(tool.Do(tool.HintAllowHost, d.opens), tool.Advise(" and "), tool.Do(tool.HintAllow, d.answer().String()))
+	}
+}
+
+// origins are the servers of the URLs that the arguments name. What is no URL the tool
+// will say.
+func (d *Decision) origins(args *match.Arguments) (out []network.Origin) {
+	for _, url := range urlArgs(args) {
+		if !strings.Contains(url, "://") && !foreign(d.entry) { // which ours take so
+			url = "https://" + url
+		}
+		if o, _, err := network.ParseOrigin(url); err == nil {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // otherwise is the same server over the other protocol.

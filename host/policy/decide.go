@@ -39,6 +39,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		d.also = bounds[1:]
 		return d
 	}
+	d.opens = p.toOpen(&d, args)
 	p.ruled(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
@@ -64,7 +65,9 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	}
 	d.insist(args)
 	p.readsSecrets(&d)
-	p.bar(&d, args)
+	if p.bar(&d, args); d.effect == Deny {
+		d.opens = ""
+	}
 	return d
 }
 

@@ -60,6 +60,8 @@ type Decision struct {
 	inert   []Rule    // that would have answered, if such rules counted
 	also    []Decider // that decide the same
 
+	opens string // the host of the call that no rule opens, and that a yes does; empty: none
+
 	reads, changed []specialPath // that need care, and an answer to this call alone
 	change         tool.Hint     // what would change the decision; nil: to take away what decides
 }
@@ -217,6 +219,9 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 			return Rule{}, errors.New("an answer where a rule of yours asks is not kept: take the rule away")
 		}
 	}
+	if r.Opens = d.opens; r.Opens != "" && scope != ScopeTurn && scope != ScopeSession {
+		return Rule{}, errors.New("an answer about a host that no rule opens is not kept: add a rule to network.allow")
+	}
 	switch {
 	case scope == ScopeTurn && d.call.Turn > 0:
 		r.Turn, r.Source = d.call.Turn, SourceSession
@@ -264,7 +269,9 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 	}
 	if caps.Network == tool.NetworkHTTP {
-		g.network = d.share.network
+		if g.network = d.network(); g.network == nil {
+			return Grant{}, fmt.Errorf("grant %s: the host %q cannot be opened", d.entry.Name, d.opens)
+		}
 	}
 	if caps.Exec != "" {
 		args := d.args()

@@ -21,7 +21,8 @@
 // asks where a rule denies. Rules see names, not files.
 //
 // What no answer opens is denied before anybody is asked: a file that no mount
-// shows, a closed path, a host that cannot be reached.
+// shows, a closed path, a host that cannot be reached. A host that no rule opens is
+// asked about where a built-in tool of the web would reach it and somebody is there.
 //
 // A command that is easily regretted asks even where a rule allows it, unless a
 // flag of this run holds it to the letter; that is a courtesy.

@@ -154,7 +154,7 @@ func (d Decision) answer() Rule {
 // allow is the text of the smallest rule that would allow the call; empty where no
 // rule can, or none that could be typed.
 func (d Decision) allow() string {
-	if d.policy == nil || d.effect != Ask || d.floor {
+	if d.policy == nil || d.effect != Ask || d.floor || d.opens != "" {
 		return ""
 	}
 	r := d.answer()

@@ -25,6 +25,10 @@ type Options struct {
 	Set map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
 	Network *network.Network
+	// AskHosts says that somebody can be asked, and so asks about a call of a built-in
+	// tool to a host of the internet that no rule opens and none denies. Without it
+	// such a call is denied.
+	AskHosts bool
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
 	// Layers are what the administrator, the user, the project, the environment
@@ -56,6 +60,7 @@ type Policy struct {
 	limits     Limits
 	set        map[string]string
 	confirmAll bool
+	askHosts   bool
 	ceiling    Ceiling
 	project    string
 	tier       func() Tier
@@ -78,6 +83,7 @@ func New(opts Options) *Policy {
 		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
 		set:        maps.Clone(opts.Set),
 		confirmAll: opts.ConfirmAll,
+		askHosts:   opts.AskHosts,
 		ceiling:    ceiling,
 		project:    opts.Project,
 		tier:       func() Tier { return TierNone },
@@ -116,7 +122,7 @@ func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}
-	if !foreign(entry) && d.reachesNetwork() && d.share.network.Closed() { // those of others may do something without it, too
+	if !foreign(entry) && d.reachesNetwork() && d.share.network.Closed() && !p.mayOpen(&d) { // those of others may do something without it, too
 		return true
 	}
 	p.mu.RLock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -36,6 +37,7 @@ type Question struct {
 	// Network is the rules about whom the call could reach, as in
 	// [network.Network.Rules]; nil unless the tool, or its command, asks for that.
 	Network []string
+	Opens   string // the one of them that no rule opens, and a yes does; empty: none
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
 	Changes string // what it would change, as a diff; empty when the call was not tried yet
@@ -77,6 +79,13 @@ const exfiltrates = "it can send all that it is given or reads to the hosts that
 // sends is the warning of a call that reaches the network. Of the tool of others that
 // reads files, too, it names what is read and where it could go.
 func (d Decision) sends() string {
+	if d.opens != "" {
+		others := ""
+		if len(d.share.network.Open()) > 0 {
+			others = "the hosts that are allowed, and to "
+		}
+		return fmt.Sprintf("it can send all that it is given to %s%s, which no rule opens; a yes opens it for this call, and no other host", others, d.opens)
+	}
 	if d.policy == nil || !d.readsForOthers() || len(d.share.mounts) == 0 {
 		return exfiltrates
 	}
@@ -123,7 +132,7 @@ func (d Decision) Question() Question {
 		q.Warn(d.sends())
 	}
 	q.Warn(d.warning())
-	q.Paths, q.Network = d.paths(), d.reaches()
+	q.Paths, q.Network, q.Opens = d.paths(), d.reaches(), d.opens
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways, ScopeBelow, ScopeKeepBelow} {
 		r, err := d.RuleFor(scope)
 		if err != nil {
@@ -175,10 +184,23 @@ func (d Decision) reaches() []string {
 	if d.policy == nil || !d.reachesNetwork() {
 		return nil
 	}
-	if rules := d.share.network.Rules(); len(rules) > 0 {
+	if rules := d.network().Rules(); len(rules) > 0 {
 		return rules
 	}
 	return []string{"nobody: no rule allows a host"}
+}
+
+// network is whom the call may reach: with the host that a yes opens, if it asks for one.
+// It is nil if that cannot be opened.
+func (d Decision) network() *network.Network {
+	if d.opens == "" {
+		return d.share.network
+	}
+	opened, ok := d.share.network.Opened(d.opens)
+	if !ok {
+		return nil
+	}
+	return opened
 }
 
 func (d Decision) rebound() []Change {
@@ -229,6 +251,6 @@ func (q Question) digest() [32]byte {
 	return sha256.Sum256([]byte(texts(q.Session, []string{
 		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes,
 		strconv.Itoa(q.Call.Turn), strconv.Itoa(q.Call.Step), strconv.FormatInt(q.Asked.UnixNano(), 10),
-		q.Tier.String(),
+		q.Tier.String(), q.Opens,
 	}, q.Paths, q.Network, tool.SecretNames(q.Secrets))))
 }

@@ -55,6 +55,7 @@ func TestAnAnswerSettlesItsQuestionInTime(t *testing.T) {
 		"changes":    func(q *Question) { q.Changes = "+y" },
 		"paths":      func(q *Question) { q.Paths = []string{"/w/a"} },
 		"hosts":      func(q *Question) { q.Network = []string{"example.com"} },
+		"opened":     func(q *Question) { q.Opens = "example.com" },
 		"tier":       func(q *Question) { q.Tier = 2 },
 		"secrets":    func(q *Question) { q.Secrets = []tool.Secret{{Name: "A"}} },
 		"boundaries": func(q *Question) { q.Tool, q.Call.ID = "", "c1t" },

@@ -79,6 +79,10 @@ type Rule struct {
 	// this directory, and itself: absolute, or relative to where the call starts.
 	// It counts when a call has run on a stage. Empty: anywhere.
 	Below string
+	// Opens narrows a rule that allows to calls which would reach this host, which no
+	// rule of the network opens, and opens it for them. No text of a rule has it: it is
+	// of answers in this session. Empty: the rule opens no host.
+	Opens string
 
 	// Bound is what the rule was made for; see [Binding].
 	Bound Binding
@@ -114,6 +118,9 @@ func (r Rule) String() string {
 	}
 	if r.Below != "" {
 		text += below + r.Below
+	}
+	if r.Opens != "" {
+		text += " opens " + r.Opens
 	}
 	return text
 }
@@ -274,6 +281,9 @@ func (r Rule) InWords() string {
 	if r.Effect == Allow && r.Secrets != "" {
 		fmt.Fprintf(&b, ", with the secrets %s and no others", r.Secrets)
 	}
+	if r.Opens != "" {
+		fmt.Fprintf(&b, " to %s, which it opens, and no other host", r.Opens)
+	}
 	if len(r.Reads) > 0 {
 		fmt.Fprintf(&b, ", which may read %s", quoted(r.Reads))
 	}
@@ -351,7 +361,8 @@ func (r *Rule) speaks(d *Decision, args *match.Arguments) match.Truth {
 		len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller),
 		r.After > 0 && d.facts.Earlier < r.After,
 		r.Turn > 0 && call.Turn != r.Turn,
-		r.Project != "" && r.Project != d.policy.project:
+		r.Project != "" && r.Project != d.policy.project,
+		r.Opens != "" && r.Opens != d.opens:
 		return match.No
 	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
 		return match.No

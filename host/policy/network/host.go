@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -183,6 +184,19 @@ func (h Host) String() string {
 		return h.addr.String()
 	}
 	return h.name
+}
+
+// near are the domains of no host of the internet: of this machine, of networks nearby and
+// of what is not looked up in the DNS.
+var near = []string{
+	"alt", "arpa", "corp", "home", "internal", "intranet", "invalid", "lan", "local", "localdomain", "localhost", "onion", "private", "test",
+}
+
+// public reports whether a name can be one of the internet, as far as that can be read
+// off it.
+func (h Host) public() bool {
+	i := strings.LastIndexByte(h.name, '.')
+	return i > 0 && !slices.Contains(near, h.name[i+1:])
 }
 
 // loopback reports whether the name is of this machine wherever it is looked

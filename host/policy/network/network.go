@@ -111,6 +111,44 @@ func (n *Network) Own(given, asked []Rule) *Network {
 	return out
 }
 
+// Opened returns the network that reaches one name more, over https at its port, for
+// who asks a person about a host that no rule opens. It fails where anything else is in
+// the way: a rule that denies the name, a layer that leaves it out, or that it can be no
+// name of the internet. So an address, http and another port need a rule, and where a
+// name leads is still for [Decision.CheckAddr].
+func (n *Network) Opened(name string) (*Network, bool) {
+	if !n.opens() || n.Decide(name, HTTPS.port(), HTTPS).Err() == nil {
+		return nil, false
+	}
+	host, err := ParseHost(name)
+	if err != nil || !host.public() {
+		return nil, false
+	}
+	out := &Network{layers: slices.Clone(n.layers), deny: n.deny}
+	first := &out.layers[0]
+	first.allow = append(slices.Clone(first.allow), Rule{Allow: true, Name: host.name, Port: HTTPS.port(), Protocol: HTTPS})
+	return out, out.Decide(host.name, HTTPS.port(), HTTPS).Err() == nil
+}
+
+// Openable reports whether [Network.Opened] can open any name at all.
+func (n *Network) Openable() bool {
+	if !n.opens() {
+		return false
+	}
+	for _, l := range n.layers[1:] {
+		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.Name != "" && r.speaks(HTTPS.port(), HTTPS) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// opens reports whether the first layer is the settings: what a tool was given is not
+// added to.
+func (n *Network) opens() bool {
+	return n != nil && len(n.layers) > 0 && n.layers[0].source == settings
+}
+
 // Rules lists what the network consists of, for the record: the rules, and for
 // each layer under which they are "only" with what it leaves.
 func (n *Network) Rules() []string {

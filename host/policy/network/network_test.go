@@ -477,3 +477,32 @@ func FuzzRule(f *testing.F) {
 		}
 	})
 }
+
+// TestOpened: a name of the internet, where nothing but a rule of the settings is missing.
+func TestOpened(t *testing.T) {
+	n := New(rulesOf(t, "a.example", "e.example", "f.example", "not d.example")).Under(administrator, rulesOf(t, "*.example:*", "http://10.0.0.1:*"))
+	for name, want := range map[string]bool{
+		"b.example": true, "B.Example.": true, "a.example": false, "d.example": false, "c.test": false, "b.example.org": false,
+		"localhost": false, "x.localhost": false, "example": false, "10.0.0.1": false, "93.184.216.34": false, "": false, "*.b.example": false, "b.example:443": false,
+	} {
+		out, ok := n.Opened(name)
+		if ok != want || ok && (out.Decide(name, 443, HTTPS).Err() != nil || out.Decide("c.example", 443, HTTPS).Err() == nil || out.Decide("d.example", 443, HTTPS).Err() == nil) {
+			t.Errorf("%q is opened: %v, %v", name, ok, out.Rules())
+		}
+	}
+	b, _ := n.Opened("b.example")
+	n.Opened("c.example")
+	if n.Decide("b.example", 443, HTTPS).Err() == nil || b.Decide("b.example", 443, HTTPS).Err() != nil || b.Decide("c.example", 443, HTTPS).Err() == nil {
+		t.Error("a network that was there is another now")
+	}
+	for name, n := range map[string]*Network{
+		"none": nil, "the zero value": {}, "of an added tool": n.Own(rulesOf(t, "a.example"), nil),
+	} {
+		if _, ok := n.Opened("b.example"); ok || n.Openable() {
+			t.Errorf("a network is opened: %s", name)
+		}
+	}
+	if !n.Openable() || n.Under(user, nil).Openable() || n.Under(user, rulesOf(t, "http://*.example:*", "1.2.3.4:*")).Openable() {
+		t.Error("what is closed can be opened, or what is not cannot")
+	}
+}

@@ -87,8 +87,13 @@ var scopes = []struct {
 
 // covered is what such an answer covers: its rule says so at length.
 func covered(q Question) string {
-	if q.Command != "" {
+	switch {
+	case q.Command != "":
 		return "this command"
+	case q.Opens != "" && word(q.Opens) && len(q.Opens) <= maxInline:
+		return "every " + words.ToolName(q.Tool) + " to " + q.Opens
+	case q.Opens != "":
+		return "every " + words.ToolName(q.Tool) + " to that host"
 	}
 	return "every " + words.ToolName(q.Tool)
 }
@@ -149,6 +154,8 @@ func askedFor(q Question) string {
 		return "Give out its result?"
 	case q.Changes != "":
 		return "Keep these changes?"
+	case q.Opens != "" && word(q.Opens) && len(q.Opens) <= maxInline:
+		return "Let it reach " + q.Opens + "?"
 	case q.Command == "" && len(q.Network) == 1 && word(q.Network[0]) && len(q.Network[0]) <= maxInline:
 		return "Let it reach " + q.Network[0] + "?"
 	}
@@ -449,7 +456,7 @@ func (p *page) where(q Question) {
 		add("in", q.Dir, word(q.Dir))
 		inline = append(inline, "jail "+q.Tier.String())
 	}
-	if q.Network != nil && !strings.HasPrefix(askedFor(q), "Let it reach") {
+	if q.Network != nil && (len(q.Network) > 1 || !strings.HasPrefix(askedFor(q), "Let it reach")) {
 		hosts := strings.Join(q.Network, ", ")
 		add("may reach", hosts, plainWords.MatchString(hosts))
 	}
@@ -514,6 +521,9 @@ func details(v View, q Question) []string {
 		p.titled("leads to", q.LeadsTo[path])
 	}
 	p.titled("may reach", strings.Join(q.Network, "\n"))
+	if q.Opens != "" {
+		p.titled("for good", "network.allow of agent.toml opens a host")
+	}
 	for _, s := range q.Secrets {
 		p.titled("secret", secretWords(s))
 	}

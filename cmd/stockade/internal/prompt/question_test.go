@@ -109,6 +109,17 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ {"q":"x"}
   Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
+		"a tool that would open a host": {policy.Question{
+			Call: tool.Call{Args: json.RawMessage(`{"url":"https://a.example/x"}`)}, Tool: "http_fetch", Reason: "it reaches the network, and no rule opens a.example",
+			Network: []string{"b.example", "a.example"}, Opens: "a.example", Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeSession},
+		}, `
+  http_fetch wants to run
+  (it reaches the network, and no rule opens a.example)
+     │ {"url":"https://a.example/x"}
+  may reach b.example, a.example
+  Let it reach a.example?  [y]1 once
+    [s]2 every http_fetch to a.example, this session  [n]3  [?]
+`},
 		"what somebody else asks about each time": {policy.Question{
 			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, Asks: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `

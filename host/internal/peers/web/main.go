@@ -90,6 +90,10 @@ func run(rounds int, file string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(home)
+	work := filepath.Join(home, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return err
+	}
 	rule, err := network.ParseRule(server.URL)
 	if err != nil {
 		return err
@@ -97,7 +101,7 @@ func run(rounds int, file string) (err error) {
 	allow := policy.Rule{Effect: policy.Allow, Tool: "http_fetch", Source: policy.SourceFlag}
 	d := door.New(door.Options{})
 	defer func() { err = errors.Join(err, d.Close()) }()
-	s, err := d.Open(context.Background(), door.SessionOptions{Workspace: home, Policy: policy.Options{Rules: []policy.Rule{allow}, Network: network.New([]network.Rule{rule})}})
+	s, err := d.Open(context.Background(), door.SessionOptions{Workspace: work, Policy: policy.Options{Rules: []policy.Rule{allow}, Network: network.New([]network.Rule{rule})}})
 	if err != nil {
 		return err
 	}
@@ -106,7 +110,7 @@ func run(rounds int, file string) (err error) {
 	fetch := func(url string, offset int) error {
 		calls++
 		r, err := s.Call(context.Background(), tool.Call{
-			ID: fmt.Sprint(calls), Tool: "http_fetch", Args: tool.Marshal(map[string]any{"url": url, "offset": offset}), Caller: tool.CallerPerson, Cwd: home,
+			ID: fmt.Sprint(calls), Tool: "http_fetch", Args: tool.Marshal(map[string]any{"url": url, "offset": offset}), Caller: tool.CallerPerson, Cwd: work,
 		})
 		if err == nil && r.Err != nil {
 			err = errors.New(r.Summary())
@@ -131,7 +135,7 @@ func run(rounds int, file string) (err error) {
 		"lynx":  command("lynx", "-dump", "-nolist", "-force_html"),
 		"w3m":   command("w3m", "-dump", "-T", "text/html"),
 		"process": func(url string) error {
-			return command(program, "-C", home, "call", "--allow", "http_fetch", "--allow-net", server.URL, "http_fetch")("url=" + url)
+			return command(program, "-C", work, "call", "--allow", "http_fetch", "--allow-net", server.URL, "http_fetch")("url=" + url)
 		},
 	}
 	for _, name := range []string{"lynx", "w3m"} {
