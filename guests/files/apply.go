@@ -146,7 +146,7 @@ func (s *patchStep) prepare(wantHash string) error {
 		if err := checkHashText(wantHash); err != nil {
 			return err
 		}
-		return checkHash(s.l, wantHash)
+		return checkHash(s.l, info.Size(), wantHash)
 	}
 	t, err := readForEdit(s.l, wantHash)
 	if err != nil {

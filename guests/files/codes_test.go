@@ -22,6 +22,9 @@ func TestCodes(t *testing.T) {
 		{"a large file to edit", "TOO_LARGE", func() error {
 			return errOf(fileEdit(t.Context(), editArgs{Path: "large", OldString: "c", NewString: "x"}))
 		}},
+		{"a hash of a large file to write", "TOO_LARGE", func() error {
+			return errOf(fileWrite(t.Context(), writeArgs{Path: "large", ExpectedSHA256: hashOf(nil)}))
+		}},
 		{"a directory to edit", "NOT_A_FILE", func() error {
 			return errOf(fileEdit(t.Context(), editArgs{Path: "dir", OldString: "c", NewString: "x"}))
 		}},

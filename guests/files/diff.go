@@ -118,7 +118,7 @@ func hunksOf(content []byte, changes []change) []hunk {
 			i++
 		}
 		text.Write(content[from:end])
-		line += bytes.Count(content[counted:start], []byte("\n"))
+		line += countLines(content[counted:start])
 		counted = start
 		h := hunk{start, end, line, splitLines(content[start:end]), splitLines(text.Bytes())}
 		h.trim()

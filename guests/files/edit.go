@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -102,7 +101,7 @@ func (t *text) edit(changes []change) (edited, error) {
 		return edited{}, t.tooLarge("the result would have", int64(size))
 	}
 	e := edited{content: apply(t.content, changes)}
-	if bytes.Equal(e.content, t.content) {
+	if size == len(t.content) && bytes.Equal(e.content, t.content) {
 		return edited{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.l.shown()))
 	}
 	var lacks rune
@@ -140,13 +139,10 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	if info.Size() > maxEditBytes {
 		return nil, t.tooLarge("it has", info.Size())
 	}
-	// io.ReadAll would hold several copies of a large file.
-	var content bytes.Buffer
-	content.Grow(int(info.Size()) + bytes.MinRead)
-	if _, err := content.ReadFrom(io.LimitReader(f, maxEditBytes+1)); err != nil {
+	raw, err := readHashed(f, info.Size())
+	if err != nil {
 		return nil, l.fault("edit", err)
 	}
-	raw := content.Bytes()
 	if len(raw) > maxEditBytes {
 		return nil, t.tooLarge("it has grown beyond", maxEditBytes)
 	}

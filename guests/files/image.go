@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -45,10 +43,9 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	case err != nil:
 		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.shown(), err))
 	}
-	sum := sha256.Sum256(data)
 	return readResult{
 		Output: fmt.Sprintf("%s, %s", info, humanSize(int64(len(data)))),
-		SHA256: hex.EncodeToString(sum[:]),
+		SHA256: hashOf(data),
 		images: []tool.Image{{Mime: info.Mime, Data: data}},
 	}, true, nil
 }

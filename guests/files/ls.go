@@ -37,7 +37,7 @@ type lsResult struct {
 
 type lsEntry struct {
 	kind  string // FILE, DIR or LINK; OTHER for the rest
-	name  string // as shown
+	name  string
 	size  int64
 	mtime time.Time
 }
@@ -66,7 +66,7 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 			hidden++
 			continue
 		}
-		entry := describe(l.child(d.Name()), d)
+		entry := describe(d)
 		entries = append(entries, entry)
 		switch entry.kind {
 		case "DIR":
@@ -82,23 +82,19 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	limit := min(max(in.MaxEntries, 1), maxLsEntries)
 	out.Truncated = len(entries) > limit
 	out.Count = min(len(entries), limit)
-	out.Output = table(entries[:out.Count]) + totals(out, len(entries), hidden)
+	out.Output = table(l, entries[:out.Count]) + totals(out, len(entries), hidden)
 	return out, nil
 }
 
 // describe never fails: an entry that went away since, or that may not be
 // looked at, is listed without its size and time.
-func describe(l location, d fs.DirEntry) lsEntry {
-	entry := lsEntry{kind: "FILE", name: printable(d.Name())}
+func describe(d fs.DirEntry) lsEntry {
+	entry := lsEntry{kind: "FILE", name: d.Name()}
 	switch {
 	case d.IsDir():
 		entry.kind = "DIR"
-		entry.name += "/"
 	case d.Type()&fs.ModeSymlink != 0:
 		entry.kind = "LINK"
-		if target, err := os.Readlink(l.abs); err == nil {
-			entry.name += " -> " + printable(target)
-		}
 	case !d.Type().IsRegular():
 		entry.kind = "OTHER"
 	}
@@ -129,17 +125,26 @@ func sortEntries(entries []lsEntry, by string, reverse bool) {
 	}
 }
 
-func table(entries []lsEntry) string {
+func table(dir location, entries []lsEntry) string {
 	var out strings.Builder
 	for _, e := range entries {
 		size, mtime := "-", strings.Repeat("-", len("2006-01-02 15:04"))
 		if e.kind == "FILE" {
 			size = humanSize(e.size)
 		}
+		name := printable(e.name)
+		switch e.kind {
+		case "DIR":
+			name += "/"
+		case "LINK":
+			if target, err := os.Readlink(dir.childPath(e.name)); err == nil {
+				name += " -> " + printable(target)
+			}
+		}
 		if !e.mtime.IsZero() {
 			mtime = e.mtime.UTC().Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(&out, "%-5s %9s  %s  %s\n", e.kind, size, mtime, e.name)
+		fmt.Fprintf(&out, "%-5s %9s  %s  %s\n", e.kind, size, mtime, name)
 	}
 	return out.String()
 }

@@ -54,7 +54,7 @@ func init() {
 	tool.Register("file_write", "Write a whole file, creating it and its directories or replacing its content. "+
 		"To change a part of a file use file_edit.",
 		fileWrite, tool.WritesFiles(), tool.ReportsContent("path"),
-		tool.Errors(contentChanged, notAFile, "NOT_A_DIRECTORY: a part of the path is a file", noSpace),
+		tool.Errors(contentChanged, "TOO_LARGE: expected_sha256 is set and the file has more than 8 MiB; leave it out", notAFile, "NOT_A_DIRECTORY: a part of the path is a file", noSpace),
 		tool.Limits("it writes UTF-8 and the line endings of content, whatever the file had; its mode stays"),
 		tool.Example(`{"path":"notes.md","content":"# Notes\n"}`, "makes a file of one line"))
 	tool.Register("file_edit", "Replace an exact piece of text in a file. old_string must occur exactly once, with its "+

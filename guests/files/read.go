@@ -2,11 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"math"
 	"os"
@@ -126,10 +124,16 @@ type page struct {
 }
 
 func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, error) {
-	var sum hash.Hash
+	sum := ""
 	if p.size <= maxHashed {
-		sum = sha256.New()
-		f = io.TeeReader(f, sum)
+		content, err := readHashed(f, p.size)
+		if err != nil {
+			return readResult{}, err
+		}
+		if len(content) <= maxHashed {
+			sum = hashOf(content)
+		}
+		f = io.MultiReader(bytes.NewReader(content), f)
 	}
 	text, enc, err := openText(f, l)
 	if err != nil {
@@ -187,9 +191,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	if number > 0 && p.offset > number {
 		return readResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("offset %d is beyond the end of %s, which has %s", p.offset, l.shown(), count(number, "line", "lines")))
 	}
-	if sum != nil {
-		out.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	}
+	out.SHA256 = sum
 	if out.Output = shown.String(); !p.raw {
 		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/digest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -58,7 +58,7 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	case !info.Mode().IsRegular():
 		return writeResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("write %s: is not a regular file", l.shown()))
 	default:
-		if err := checkHash(l, in.ExpectedSHA256); err != nil {
+		if err := checkHash(l, info.Size(), in.ExpectedSHA256); err != nil {
 			return writeResult{}, err
 		}
 		lost = formLost(l, content)
@@ -158,20 +158,32 @@ func overwrite(l location, content []byte) error {
 }
 
 func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
+	sum := digest.SHA256(content)
 	return hex.EncodeToString(sum[:])
 }
 
+const sha256Bytes = 32
+
 func checkHashText(want string) error {
-	if _, err := hex.DecodeString(want); err != nil || want != "" && len(want) != 2*sha256.Size {
+	if _, err := hex.DecodeString(want); err != nil || want != "" && len(want) != 2*sha256Bytes {
 		return tool.InvalidInput("expected_sha256 is not a SHA-256 in hexadecimal; take it from the result of file_read")
 	}
 	return nil
 }
 
+// readHashed reads all of a file that has a hash, or a byte too much. The size is what
+// it probably has.
+func readHashed(f io.Reader, size int64) ([]byte, error) {
+	// io.ReadAll would hold several copies of a large file.
+	var content bytes.Buffer
+	content.Grow(int(min(size, maxHashed)) + bytes.MinRead)
+	_, err := content.ReadFrom(io.LimitReader(f, maxHashed+1))
+	return content.Bytes(), err
+}
+
 // checkHash refuses when want is set and the file has another hash. The error
 // does not tell the hash: the caller should look at what changed.
-func checkHash(l location, want string) error {
+func checkHash(l location, size int64, want string) error {
 	if want == "" {
 		return nil
 	}
@@ -180,11 +192,14 @@ func checkHash(l location, want string) error {
 		return l.fault("read", err)
 	}
 	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	content, err := readHashed(f, size)
+	if err != nil {
 		return l.fault("read", err)
 	}
-	return compareHash(l, hex.EncodeToString(sum.Sum(nil)), want)
+	if len(content) > maxHashed {
+		return tool.Coded("TOO_LARGE", tool.InvalidInput("%s has more than %s, and no tool compares the hash of so much; leave expected_sha256 out", l.shown(), humanSize(maxHashed)))
+	}
+	return compareHash(l, hashOf(content), want)
 }
 
 func compareHash(l location, have, want string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -567,3 +568,31 @@ func TestEndsWithTheCall(t *testing.T) {
 
 // epoch is a time that no file of a test has by itself.
 var epoch = time.Unix(1_600_000_000, 0)
+
+// A file that was only touched is known by its hash: in memory, or, if it is large, as it
+// is read. In the place of one that git-lfs keeps the index has its pointer.
+func TestWhatWasOnlyTouched(t *testing.T) {
+	f := newFixture(t)
+	large := strings.Repeat("all work and no play\n", maxCompare/20)
+	files := map[string]string{"small": "a\n", "large": large, "small.lfs": "b\n", "large.lfs": large}
+	for name, content := range files {
+		if strings.HasSuffix(name, ".lfs") {
+			sum := sha256.Sum256([]byte(content))
+			content = string(lfsPointer(sum[:], int64(len(content))))
+		}
+		f.put(name, content)
+	}
+	f.put(".gitattributes", "*.lfs filter=lfs\n")
+	f.commit("m")
+	for _, tt := range []struct{ more, want string }{{"", ""}, {"x", " M large\n M large.lfs\n M small\n M small.lfs"}} {
+		for name, content := range files {
+			f.put(name, content+tt.more)
+			if err := os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := f.text(args{Operation: "status"}); strings.TrimPrefix(strings.TrimPrefix(got, "## main"), "\n") != tt.want {
+			t.Errorf("with %q more, status says\n%s", tt.more, got)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/sdk/go/digest"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -339,17 +340,44 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 		s.note("%s is too large to compare; its time or its size is another", quote(e.Path))
 		return false, nil
 	}
-	f, err := os.Open(name)
+	a := s.attributesOf(e.Path)
+	if info.Size() > maxCompare {
+		return s.unchangedLarge(e, info, a)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return false, err
+	}
+	if a.filter == lfs {
+		sum := digest.SHA256(data)
+		return hashOf(lfsPointer(sum[:], int64(len(data)))) == e.ID, nil
+	}
+	if hashOf(data) == e.ID {
+		return true, nil
+	}
+	if a.filter != "" {
+		s.noteFilter(e, a)
+		return false, nil
+	}
+	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
+		return false, nil
+	}
+	normal, err := s.normal(e, a, data)
+	return err == nil && hashOf(normal) == e.ID, err
+}
+
+// unchangedLarge is unchanged for a file that is not held in memory. The host hashes
+// what is.
+func (s *scan) unchangedLarge(e *repo.IndexEntry, info fs.FileInfo, a attributes) (bool, error) {
+	f, err := os.Open(s.abs(e.Path))
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	a := s.attributesOf(e.Path)
-	if a.filter == "filter=lfs" {
+	if a.filter == lfs {
 		sum := sha256.New()
 		n, err := s.copy(sum, f)
-		pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sum.Sum(nil), n)
-		return err == nil && hashOf([]byte(pointer)) == e.ID, err
+		return err == nil && hashOf(lfsPointer(sum.Sum(nil), n)) == e.ID, err
 	}
 	sum := sha1.New()
 	fmt.Fprintf(sum, "blob %d\x00", info.Size())
@@ -357,22 +385,22 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if n == info.Size() && repo.ID(sum.Sum(nil)) == e.ID {
-		return true, nil
+	same := n == info.Size() && repo.ID(sum.Sum(nil)) == e.ID
+	if !same && a.filter != "" {
+		s.noteFilter(e, a)
 	}
-	if a.filter != "" {
-		s.note("%s has the attribute %s, which is not applied here; it is taken for changed", quote(e.Path), quote(a.filter))
-		return false, nil
-	}
-	if a.text == "unset" || info.Size() > maxCompare {
-		return false, nil
-	}
-	data, err := os.ReadFile(name)
-	if err != nil || !bytes.Contains(data, []byte("\r\n")) {
-		return false, err
-	}
-	normal, err := s.normal(e, a, data)
-	return err == nil && hashOf(normal) == e.ID, err
+	return same, nil
+}
+
+// lfs is the filter of git-lfs, whose pointers stand in the place of contents.
+const lfs = "filter=lfs"
+
+func lfsPointer(sum []byte, size int64) []byte {
+	return fmt.Appendf(nil, "version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sum, size)
+}
+
+func (s *scan) noteFilter(e *repo.IndexEntry, a attributes) {
+	s.note("%s has the attribute %s, which is not applied here; it is taken for changed", quote(e.Path), quote(a.filter))
 }
 
 // copy is io.Copy for a file that can be long.
@@ -418,10 +446,7 @@ func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, er
 }
 
 func hashOf(data []byte) repo.ID {
-	sum := sha1.New()
-	fmt.Fprintf(sum, "blob %d\x00", len(data))
-	sum.Write(data)
-	return repo.ID(sum.Sum(nil))
+	return digest.SHA1(append(fmt.Appendf(make([]byte, 0, len(data)+32), "blob %d\x00", len(data)), data...))
 }
 
 // isBinary is how git decides.

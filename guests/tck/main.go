@@ -1,11 +1,12 @@
 // Command tck is the guest of the conformance tests. Its tools exercise one
 // part of the contract each, so that the test of a host can tell which part is
 // broken: how arguments and results cross memory (echo, alloc), every error
-// (fail, panic), every import (host, log, keep), and what a call carries (context).
+// (fail, panic), every import (host, log, keep, config, digest), and what a call carries (context).
 package main
 
 import (
 	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/sdk/go/config"
+	"github.com/stockade-dev/stockade/sdk/go/digest"
 	"github.com/stockade-dev/stockade/sdk/go/exec"
 	"github.com/stockade-dev/stockade/sdk/go/http"
 	"github.com/stockade-dev/stockade/sdk/go/kv"
@@ -39,6 +41,7 @@ func init() {
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
 	tool.Config("color", "red")
 	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", configured)
+	tool.Register("digest", "Returns the hashes of some bytes, as the host computes them and as the guest does, and those while it initialised.", digests)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }
 
@@ -296,6 +299,33 @@ func configured(context.Context, noArgs) (configResult, error) {
 	color, _ := config.Get("color")
 	_, other := config.Get("other")
 	return configResult{color, other, before}, nil
+}
+
+// beforeDigests are the hashes of nothing while the module initialised.
+var beforeDigests = hashes(nil)
+
+type digestArgs struct {
+	Bytes int `json:"bytes" desc:"How many." min:"0" max:"16777216"`
+}
+
+type digestResult struct {
+	Host   []string `json:"host"` // SHA-256 and SHA-1
+	Guest  []string `json:"guest"`
+	Before []string `json:"before"`
+}
+
+func digests(_ context.Context, in digestArgs) (digestResult, error) {
+	data := make([]byte, in.Bytes)
+	for i := range data {
+		data[i] = byte(i * i)
+	}
+	long, short := sha256.Sum256(data), sha1.Sum(data)
+	return digestResult{hashes(data), []string{hex.EncodeToString(long[:]), hex.EncodeToString(short[:])}, beforeDigests}, nil
+}
+
+func hashes(data []byte) []string {
+	long, short := digest.SHA256(data), digest.SHA1(data)
+	return []string{hex.EncodeToString(long[:]), hex.EncodeToString(short[:])}
 }
 
 type contextResult struct {

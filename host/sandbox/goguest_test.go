@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -288,6 +289,17 @@ func TestGoGuest(t *testing.T) {
 		}
 	})
 
+	t.Run("digests", func(t *testing.T) {
+		const nothing = `"before":["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","da39a3ee5e6b4b0d3255bfef95601890afd80709"]`
+		for _, bytes := range []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 65} { // the host has its turn at each MiB
+			r := granted(t, mod, ask{tool: "digest", args: fmt.Sprintf(`{"bytes":%d}`, bytes)}).mustRun(t, box)
+			var out struct{ Host, Guest []string }
+			if err := json.Unmarshal(r.Output, &out); err != nil || len(out.Host) != 2 || !slices.Equal(out.Host, out.Guest) || !strings.Contains(string(r.Output), nothing) {
+				t.Errorf("of %d bytes: %s %s", bytes, r.Output, r.Summary())
+			}
+		}
+	})
+
 	t.Run("secrets", func(t *testing.T) {
 		wants := tool.Capabilities{Files: tool.FilesRead, Secrets: []tool.Secret{{Name: "TOKEN"}}}
 		for what, c := range map[string]struct {
@@ -340,7 +352,7 @@ func TestGoGuest(t *testing.T) {
 
 	t.Run("its manifest", func(t *testing.T) {
 		m, err := box.Describe(t.Context(), mod)
-		if err != nil || m.Name != "tck" || len(m.Tools) != 9 {
+		if err != nil || m.Name != "tck" || len(m.Tools) != 10 {
 			t.Errorf("Describe says %+v, %v", m, err)
 		}
 	})

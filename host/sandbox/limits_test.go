@@ -160,6 +160,24 @@ func TestNoBlockingCallOutlivesTheDeadline(t *testing.T) {
 	}
 }
 
+// The host hashes no more than the guest can pay for, whatever it is asked for at once.
+func TestAHashIsPaidForPieceByPiece(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	const pages = 1024
+	mod := probe(w.ToolOptions{Imports: []w.Import{own("digest", "sha256", i32s(3)...)}, MemoryMin: pages,
+		Call: code(w.I32Const(0), w.I32Const(pages<<16), w.I32Const(resultA), w.Call(0), w.ReturnOK("ok")),
+		Edit: func(b *w.Builder) { b.ExportFunc("cabi_realloc", 1) }})
+	r := granted(t, mod, ask{limits: policy.Limits{Fuel: 10_000_000}}).mustRun(t, box)
+	failure(t, r, tool.CodeFuel, tool.InternalError, "of a call")
+	if r.Usage.FuelUsed > 13_000_000 {
+		t.Errorf("%d units were used", r.Usage.FuelUsed)
+	}
+	r = granted(t, mod, ask{}).mustRun(t, box)
+	if output(t, r); r.Usage.FuelUsed < pages<<16 {
+		t.Errorf("%d units were used for %d bytes", r.Usage.FuelUsed, pages<<16)
+	}
+}
+
 // A guest can call the host again and again on its way back from a recursion,
 // and hand it a thousand pieces of output at a time.
 func TestNoRowOfHostCallsOutlivesTheDeadline(t *testing.T) {

@@ -27,7 +27,7 @@ func cpuCases() []numbered {
 		{id: "R08", title: "too many functions, too large a module, too many data segments", attacks: "many-functions large-module data-segments many-types many-globals many-exports wide-type"},
 		{id: "R09", title: "modules that are malformed, or changed at random", attacks: "not-a-module cut-short endless-number count-bomb invalid-code index-outside", also: try(randomModules)},
 		{id: "R11", title: "sleep for a year; wait for a million things", attacks: "sleep poll-flood", also: try(longSleeps)},
-		{id: "R13", title: "a hundred million calls into the host", attacks: "yield-flood clock-flood host-call-flood fuel-of-files", also: try(hundredMillionCalls)},
+		{id: "R13", title: "a hundred million calls into the host", attacks: "yield-flood clock-flood host-call-flood fuel-of-files fuel-of-digests", also: try(hundredMillionCalls)},
 		{id: "R14", title: "random bytes without end", attacks: "random-flood", also: try(muchRandomness)},
 		{id: "R20", title: "a tool that calls a tool that calls a tool", attacks: "allocator-recursion", also: try(noToolCalls),
 			open: "no host function calls a tool yet, and a module that wants one is not admitted: when there is one, its depth has to be limited to eight"},

@@ -26,7 +26,7 @@ func outputCases() []numbered {
 		{id: "R18", title: "arguments that are too large, nested, or no JSON", also: try(oddArguments)},
 		{id: "R19", title: "a million messages", attacks: "log-flood log-long progress-flood", also: try(millionMessages),
 			open: "that messages were dropped is said once, and not how many"},
-		{id: "R21", title: "addresses and lengths that overflow", attacks: "wasi-pointers log-overflow log-length exec-arguments-outside exec-arguments-bomb exec-argument-overflow result-pointer-outside result-pointer-overflow result-pointer-misaligned progress-variant log-level allocator-outside allocator-null"},
+		{id: "R21", title: "addresses and lengths that overflow", attacks: "wasi-pointers log-overflow log-length digest-outside exec-arguments-outside exec-arguments-bomb exec-argument-overflow result-pointer-outside result-pointer-overflow result-pointer-misaligned progress-variant log-level allocator-outside allocator-null"},
 	}
 }
 

@@ -54,7 +54,7 @@ func proofs() []proof {
 		{name: "there is one session", target: weak(func(g *Guest) { g.Session, _, _ = strings.Cut(g.Session, " another") }), attacks: `store-of-another-session`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
-			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
+			fuel-of-bulk-memory fuel-of-files fuel-of-digests bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
 			request-without-end block-churn large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
 		{name: "every host is granted", target: weak(func(g *Guest) { g.Hosts = []string{"http://127.0.0.1:*"} }), attacks: `
 			request-not-granted request-elsewhere request-redirected`},
@@ -92,7 +92,7 @@ func proofs() []proof {
 			result-100-mb result-structured-100-mb result-length-overflow result-text-outside result-outside result-at-the-end
 			result-misaligned result-list-bomb result-list-overflow result-bad-variant result-bad-content result-bad-error error-outside
 			json-broken json-not-a-number json-nested
-			log-overflow log-length log-level progress-variant exec-arguments-outside exec-arguments-bomb exec-argument-overflow
+			log-overflow log-length log-level progress-variant digest-outside exec-arguments-outside exec-arguments-bomb exec-argument-overflow
 			result-pointer-outside result-pointer-overflow result-pointer-misaligned allocator-recursion wasi-pointers socket-accept
 			imports-of-others host-function-as-tool described-arguments
 			offsets-outside pieces-flood pieces-nested pieces-not-text block-huge block-overflow block-flood small-block-flood variable-flood output-100-mb output-nested output-taken-back

@@ -92,6 +92,10 @@ func cpuAttacks() []Attack {
 				s.add("store", machine.StateAt, 0) // returns zero, whatever the host says
 				s.again(look, 500_000)
 			}, tool.CodeFuel, "of a call"),
+		ended("fuel-of-digests", "Let the host do the work: hash.", fuel(policy.Limits{Fuel: 10_000_000}),
+			func(s *script) {
+				s.again(s.add("digest.sha1", machine.BufferBase, machine.BufferSize, machine.StateAt), 500_000)
+			}, tool.CodeFuel, "of a call").of(native),
 		ended("bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
 			func(s *script) {
 				const pages = 1024

@@ -87,6 +87,8 @@ func hostCallAttacks() []Attack {
 		ended("log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message").of(native),
 		ended("log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level").of(native),
 		ended("progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total").of(native),
+		ended("digest-outside", "Have the host hash four billion bytes, most of them behind the end of the memory.", Guest{},
+			fault("digest.sha256", 0, minus, machine.StateAt), tool.CodeBadABI, "data").of(native),
 		ended("exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
 			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv").of(native),
 		ended("exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},

@@ -56,6 +56,10 @@ func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
 	return m.view(what, ptr, n)
 }
 
+// View returns n bytes at ptr without copying them. They are the guest's: they are
+// used up before it runs again, and nothing of it is read twice.
+func (m Memory) View(what string, ptr, n uint32) ([]byte, error) { return m.view(what, ptr, n) }
+
 // within is view for no more than limit bytes. The limit may be negative: what
 // is left of a budget that the replacement of bad UTF-8 has overdrawn.
 func (m Memory) within(what string, ptr, n uint32, limit int) ([]byte, error) {

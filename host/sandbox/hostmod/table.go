@@ -31,6 +31,8 @@ type Function struct {
 // Functions is every function of the world, interface by interface.
 var Functions = []Function{
 	{"config", "get", params(i32, i32, i32), configGet},
+	{"digest", "sha256", params(i32, i32, i32), digestSHA256},
+	{"digest", "sha1", params(i32, i32, i32), digestSHA1},
 	{"exec", "run", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), execRun},
 	{"http", "fetch", params(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32), httpFetch},
 	{"kv", "get", params(i32, i32, i32), kvGet},

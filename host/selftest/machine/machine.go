@@ -166,6 +166,8 @@ var hostFunctions = []struct {
 	params      []w.ValType
 }{
 	{"config", "get", i32s(3)},
+	{"digest", "sha256", i32s(3)},
+	{"digest", "sha1", i32s(3)},
 	{"exec", "run", i32s(9)},
 	{"http", "fetch", i32s(14)},
 	{"kv", "get", i32s(3)},
