@@ -66,6 +66,12 @@ func (s *side) compact(other *side) {
 		if g.end > g.start {
 			s.place(other, &g, &o)
 		}
+		// Where neither text has a group there is nothing to look at.
+		for g.end < s.Len() && !s.is(g.end+1) && !other.is(o.end+1) {
+			g.end++
+			o.end++
+			g.start, o.start = g.end, o.end
+		}
 		if !s.next(&g) {
 			return
 		}

@@ -1,7 +1,6 @@
 package textdiff
 
 import (
-	"bytes"
 	"math"
 	"math/bits"
 )
@@ -24,7 +23,7 @@ func (s *side) init(t *Text) {
 func (s *side) is(i int) bool      { return s.changed[i+1] }
 func (s *side) set(i int)          { s.changed[i+1] = true }
 func (s *side) clear(i int)        { s.changed[i+1] = false }
-func (s *side) same(i, j int) bool { return bytes.Equal(s.Line(i), s.Line(j)) }
+func (s *side) same(i, j int) bool { return same(s.Text, i, s.Text, j) }
 
 type differ struct {
 	a, b     side
@@ -38,12 +37,13 @@ type differ struct {
 
 func (d *differ) compare() error {
 	n, m := d.a.Len(), d.b.Len()
+	bytes := common(d.a.data, d.b.data)
 	head := 0
-	for head < n && head < m && bytes.Equal(d.a.Line(head), d.b.Line(head)) {
+	for head < n && head < m && d.a.starts[head+1] == d.b.starts[head+1] && int(d.a.starts[head+1]) <= bytes {
 		head++
 	}
 	tail := 0
-	for tail < n-head && tail < m-head && bytes.Equal(d.a.Line(n-1-tail), d.b.Line(m-1-tail)) {
+	for tail < n-head && tail < m-head && same(d.a.Text, n-1-tail, d.b.Text, m-1-tail) {
 		tail++
 	}
 	d.classify(head, n-tail, m-tail)
@@ -59,70 +59,119 @@ func (d *differ) compare() error {
 // root is a power of two near the square root.
 func root(n int) int { return 1 << ((bits.Len(uint(n)) + 1) / 2) }
 
+// classes gives lines numbers.
+type classes struct {
+	a, b  *Text
+	table []int32 // by sum: a class and 1, or 0
+	first []int32 // of each class the first line; those of b come behind those of a
+	sums  []uint32
+	inA   []int32 // how many lines of each text are of it
+	inB   []int32
+}
+
+func (c *classes) line(i int32) (*Text, int) {
+	if n := c.a.Len(); int(i) >= n {
+		return c.b, int(i) - n
+	}
+	return c.a, int(i)
+}
+
+// find returns the class of a line, or else -1 and where it belongs in the table.
+func (c *classes) find(line int32) (class int32, at int) {
+	t, i := c.line(line)
+	sum, mask := t.sums[i], len(c.table)-1
+	for at = int(sum) & mask; c.table[at] != 0; at = (at + 1) & mask {
+		class = c.table[at] - 1
+		if c.sums[class] != sum {
+			continue
+		}
+		if other, j := c.line(c.first[class]); same(other, j, t, i) {
+			return class, at
+		}
+	}
+	return -1, at
+}
+
+// of returns the class of a line, which it makes if there is none.
+func (c *classes) of(line int32) int32 {
+	class, at := c.find(line)
+	if class >= 0 {
+		return class
+	}
+	t, i := c.line(line)
+	c.first, c.sums = append(c.first, line), append(c.sums, t.sums[i])
+	c.inA, c.inB = append(c.inA, 0), append(c.inB, 0)
+	c.table[at] = int32(len(c.first))
+	if 2*len(c.first) > len(c.table) {
+		c.table = make([]int32, 2*len(c.table))
+		for class, line := range c.first {
+			_, at := c.find(line)
+			c.table[at] = int32(class) + 1
+		}
+	}
+	return int32(len(c.first)) - 1
+}
+
 // classify leaves out what cannot be the same: lines that only one text has.
 func (d *differ) classify(head, aEnd, bEnd int) {
-	type seen struct{ class, inA, inB int32 }
-	classes := map[string]*seen{}
-	for i := head; i < aEnd; i++ {
-		line := d.a.Line(i)
-		s := classes[string(line)]
-		if s == nil {
-			s = &seen{class: int32(len(classes))}
-			classes[string(line)] = s
+	if head == aEnd || head == bEnd {
+		for i := head; i < aEnd; i++ {
+			d.a.set(i)
 		}
-		s.inA++
-	}
-	ofB := make([]*seen, 0, bEnd-head)
-	for i := head; i < bEnd; i++ {
-		line := d.b.Line(i)
-		s := classes[string(line)]
-		if s == nil {
-			s = &seen{class: int32(len(classes))}
-			classes[string(line)] = s
+		for i := head; i < bEnd; i++ {
+			d.b.set(i)
 		}
-		s.inB++
-		ofB = append(ofB, s)
+		return
 	}
-	ofA := make([]*seen, 0, aEnd-head)
-	for i := head; i < aEnd; i++ {
-		ofA = append(ofA, classes[string(d.a.Line(i))])
+	const most = 1 << 14 // at first
+	c := classes{a: d.a.Text, b: d.b.Text, table: make([]int32, 2<<bits.Len(uint(min(aEnd-head, most))))}
+	ofA, ofB := make([]int32, aEnd-head), make([]int32, bEnd-head)
+	for i := range ofA {
+		ofA[i] = c.of(int32(head + i))
+		c.inA[ofA[i]]++
 	}
-	if head < aEnd && head < bEnd {
-		// Of a line, those count too that stand where both texts are the same.
-		for i := range d.a.Len() {
-			if head <= i && i < aEnd {
-				continue
-			}
-			if s := classes[string(d.a.Line(i))]; s != nil {
-				s.inA++
-				s.inB++
-			}
+	for i := range ofB {
+		ofB[i] = c.of(int32(d.a.Len() + head + i))
+		c.inB[ofB[i]]++
+	}
+	// Of a line, those count too that stand where both texts are the same.
+	for i := range d.a.Len() {
+		if head <= i && i < aEnd {
+			continue
+		}
+		if class, _ := c.find(int32(i)); class >= 0 {
+			c.inA[class]++
+			c.inB[class]++
 		}
 	}
-	mark := func(s *side, of []*seen, total int, other func(*seen) int32) {
-		limit := min(root(total), 1024)
-		kind := make([]byte, len(of))
-		for i, c := range of {
-			switch n := other(c); {
-			case n == 0:
-				kind[i] = never
-			case int(n) >= limit:
-				kind[i] = often
-			default:
-				kind[i] = some
-			}
-		}
-		for i, k := range kind {
-			if k == never || k == often && noise(kind, i) {
-				s.set(head + i)
-				continue
-			}
-			s.class = append(s.class, of[i].class)
-			s.line = append(s.line, int32(head+i))
+	d.a.choose(ofA, c.inB, head)
+	d.b.choose(ofB, c.inA, head)
+}
+
+// choose takes the lines that are compared; of are their classes, and other is how
+// often the other text has each class.
+func (s *side) choose(of, other []int32, head int) {
+	limit := min(root(s.Len()), 1024)
+	kind := make([]byte, len(of))
+	for i, c := range of {
+		switch n := int(other[c]); {
+		case n == 0:
+			kind[i] = never
+		case n >= limit:
+			kind[i] = often
+		default:
+			kind[i] = some
 		}
 	}
-	mark(&d.a, ofA, d.a.Len(), func(s *seen) int32 { return s.inB })
-	mark(&d.b, ofB, d.b.Len(), func(s *seen) int32 { return s.inA })
+	s.class, s.line = make([]int32, 0, len(of)), make([]int32, 0, len(of))
+	for i, k := range kind {
+		if k == never || k == often && noise(kind, i) {
+			s.set(head + i)
+			continue
+		}
+		s.class = append(s.class, of[i])
+		s.line = append(s.line, int32(head+i))
+	}
 }
 
 // How often the other text has a line.
