@@ -67,9 +67,12 @@ func (s *side) compact(other *side) {
 			s.place(other, &g, &o)
 		}
 		// Where neither text has a group there is nothing to look at.
-		for g.end < s.Len() && !s.is(g.end+1) && !other.is(o.end+1) {
-			g.end++
-			o.end++
+		n, x, y := 0, s.changed[g.end+2:], other.changed[o.end+2:]
+		for n < len(x) && n < len(y) && !x[n] && !y[n] {
+			n++
+		}
+		if n > 0 {
+			g.end, o.end = g.end+n, o.end+n
 			g.start, o.start = g.end, o.end
 		}
 		if !s.next(&g) {

@@ -19,7 +19,7 @@ type Text struct {
 // package bytes does looks at one.
 func Lines(data []byte) *Text {
 	const usual = 32 // bytes of a line
-	t := &Text{data: data, starts: make([]int32, 1, len(data)/usual+2), sums: make([]uint32, 0, len(data)/usual+1)}
+	starts, sums := make([]int32, 1, len(data)/usual+2), make([]uint32, 0, len(data)/usual+1)
 	const ones, factor = 0x0101010101010101, 0x9e3779b97f4a7c15
 	sum := uint64(0)
 	for at := 0; at < len(data); {
@@ -38,12 +38,12 @@ func Lines(data []byte) *Text {
 		sum = (sum ^ w) * factor
 		sum ^= sum >> 32
 		if at += n; end != 0 || at == len(data) {
-			t.starts = append(t.starts, int32(at))
-			t.sums = append(t.sums, uint32(sum))
+			starts = append(starts, int32(at))
+			sums = append(sums, uint32(sum))
 			sum = 0
 		}
 	}
-	return t
+	return &Text{data, starts, sums}
 }
 
 // common is how many bytes two texts begin with that are the same.
@@ -66,7 +66,16 @@ func same(a *Text, i int, b *Text, j int) bool {
 		return false
 	}
 	x, y := a.Line(i), b.Line(j)
-	return len(x) == len(y) && common(x, y) == len(x)
+	n := len(x)
+	if n != len(y) || n < 8 {
+		return string(x) == string(y)
+	}
+	for at := 0; at+8 <= n; at += 8 {
+		if binary.LittleEndian.Uint64(x[at:]) != binary.LittleEndian.Uint64(y[at:]) {
+			return false
+		}
+	}
+	return binary.LittleEndian.Uint64(x[n-8:]) == binary.LittleEndian.Uint64(y[n-8:])
 }
 
 // Data is the text as a whole.

@@ -62,54 +62,67 @@ func root(n int) int { return 1 << ((bits.Len(uint(n)) + 1) / 2) }
 // classes gives lines numbers.
 type classes struct {
 	a, b  *Text
-	table []int32 // by sum: a class and 1, or 0
-	first []int32 // of each class the first line; those of b come behind those of a
-	sums  []uint32
-	inA   []int32 // how many lines of each text are of it
-	inB   []int32
+	list  []class
+	table []int32 // by sum: where in list, and 1; or 0
 }
 
-func (c *classes) line(i int32) (*Text, int) {
-	if n := c.a.Len(); int(i) >= n {
-		return c.b, int(i) - n
-	}
-	return c.a, int(i)
+// class is the lines of both texts that are the same.
+type class struct {
+	first int // those of b come behind those of a
+	sum   uint32
+	in    [2]int32 // how many lines of each text
 }
 
 // find returns the class of a line, or else -1 and where it belongs in the table.
-func (c *classes) find(line int32) (class int32, at int) {
-	t, i := c.line(line)
-	sum, mask := t.sums[i], len(c.table)-1
+func (c *classes) find(t *Text, line int) (class, at int) {
+	sum, mask := t.sums[line], len(c.table)-1
 	for at = int(sum) & mask; c.table[at] != 0; at = (at + 1) & mask {
-		class = c.table[at] - 1
-		if c.sums[class] != sum {
+		class = int(c.table[at]) - 1
+		k := &c.list[class]
+		if k.sum != sum {
 			continue
 		}
-		if other, j := c.line(c.first[class]); same(other, j, t, i) {
+		other, i := c.a, k.first
+		if n := other.Len(); i >= n {
+			other, i = c.b, i-n
+		}
+		if same(other, i, t, line) {
 			return class, at
 		}
 	}
 	return -1, at
 }
 
-// of returns the class of a line, which it makes if there is none.
-func (c *classes) of(line int32) int32 {
-	class, at := c.find(line)
-	if class >= 0 {
-		return class
-	}
-	t, i := c.line(line)
-	c.first, c.sums = append(c.first, line), append(c.sums, t.sums[i])
-	c.inA, c.inB = append(c.inA, 0), append(c.inB, 0)
-	c.table[at] = int32(len(c.first))
-	if 2*len(c.first) > len(c.table) {
-		c.table = make([]int32, 2*len(c.table))
-		for class, line := range c.first {
-			_, at := c.find(line)
-			c.table[at] = int32(class) + 1
+// add returns the class of each of some lines of a text, of which first is the number
+// of the first one among both.
+func (c *classes) add(t *Text, from, to, first, in int) []int32 {
+	out := make([]int32, to-from)
+	for i := range out {
+		n, at := c.find(t, from+i)
+		if n < 0 {
+			n = len(c.list)
+			c.list = append(c.list, class{first: first + from + i, sum: t.sums[from+i]})
+			c.table[at] = int32(n) + 1
+			if 2*n > len(c.table) {
+				c.grow()
+			}
 		}
+		c.list[n].in[in]++
+		out[i] = int32(n)
 	}
-	return int32(len(c.first)) - 1
+	return out
+}
+
+func (c *classes) grow() {
+	mask := 2*len(c.table) - 1
+	c.table = make([]int32, mask+1)
+	for n := range c.list {
+		at := int(c.list[n].sum) & mask
+		for c.table[at] != 0 {
+			at = (at + 1) & mask
+		}
+		c.table[at] = int32(n) + 1
+	}
 }
 
 // classify leaves out what cannot be the same: lines that only one text has.
@@ -123,38 +136,31 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 		}
 		return
 	}
-	const most = 1 << 14 // at first
-	c := classes{a: d.a.Text, b: d.b.Text, table: make([]int32, 2<<bits.Len(uint(min(aEnd-head, most))))}
-	ofA, ofB := make([]int32, aEnd-head), make([]int32, bEnd-head)
-	for i := range ofA {
-		ofA[i] = c.of(int32(head + i))
-		c.inA[ofA[i]]++
-	}
-	for i := range ofB {
-		ofB[i] = c.of(int32(d.a.Len() + head + i))
-		c.inB[ofB[i]]++
-	}
+	room := min(aEnd-head, 1<<14) // at first
+	c := classes{a: d.a.Text, b: d.b.Text, list: make([]class, 0, room), table: make([]int32, 2<<bits.Len(uint(room)))}
+	ofA := c.add(d.a.Text, head, aEnd, 0, 0)
+	ofB := c.add(d.b.Text, head, bEnd, d.a.Len(), 1)
 	// Of a line, those count too that stand where both texts are the same.
 	for i := range d.a.Len() {
 		if head <= i && i < aEnd {
 			continue
 		}
-		if class, _ := c.find(int32(i)); class >= 0 {
-			c.inA[class]++
-			c.inB[class]++
+		if n, _ := c.find(d.a.Text, i); n >= 0 {
+			c.list[n].in[0]++
+			c.list[n].in[1]++
 		}
 	}
-	d.a.choose(ofA, c.inB, head)
-	d.b.choose(ofB, c.inA, head)
+	d.a.choose(ofA, c.list, 1, head)
+	d.b.choose(ofB, c.list, 0, head)
 }
 
-// choose takes the lines that are compared; of are their classes, and other is how
-// often the other text has each class.
-func (s *side) choose(of, other []int32, head int) {
+// choose takes the lines that are compared; of are their classes, and other is the
+// other text.
+func (s *side) choose(of []int32, classes []class, other, head int) {
 	limit := min(root(s.Len()), 1024)
 	kind := make([]byte, len(of))
 	for i, c := range of {
-		switch n := int(other[c]); {
+		switch n := int(classes[c].in[other]); {
 		case n == 0:
 			kind[i] = never
 		case n >= limit:
@@ -163,15 +169,16 @@ func (s *side) choose(of, other []int32, head int) {
 			kind[i] = some
 		}
 	}
-	s.class, s.line = make([]int32, 0, len(of)), make([]int32, 0, len(of))
+	class, line, n := make([]int32, len(of)), make([]int32, len(of)), 0
 	for i, k := range kind {
 		if k == never || k == often && noise(kind, i) {
 			s.set(head + i)
 			continue
 		}
-		s.class = append(s.class, of[i])
-		s.line = append(s.line, int32(head+i))
+		class[n], line[n] = of[i], int32(head+i)
+		n++
 	}
+	s.class, s.line = class[:n], line[:n]
 }
 
 // How often the other text has a line.
