@@ -24,7 +24,7 @@ const (
 
 // origin is a file in a commit, to which lines may go back.
 type origin struct {
-	commit *repo.Commit // nil: what is not committed
+	commit *repo.Link // nil: what is not committed
 	path   string
 	blob   repo.ID
 	text   *textdiff.Text // of what is not committed, or nil
@@ -71,7 +71,7 @@ func (h byOriginDate) Less(i, j int) bool {
 	if a == nil || b == nil {
 		return a == nil && b != nil
 	}
-	return a.Committer.When.After(b.Committer.When)
+	return a.When > b.When
 }
 func (h byOriginDate) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *byOriginDate) Push(x any)   { *h = append(*h, x.(*origin)) }
@@ -116,6 +116,9 @@ func (c *call) blame() error {
 	heap.Push(&b.queue, start)
 	for b.queue.Len() > 0 {
 		o := heap.Pop(&b.queue).(*origin)
+		if o.commit != nil {
+			delete(b.origins, originKey{o.commit.ID, o.path}) // thousands would be kept
+		}
 		if err := b.pass(o); err != nil {
 			return err
 		}
@@ -153,7 +156,7 @@ func (b *blame) start() (*origin, error) {
 	if b.secret(b.only) {
 		return nil, tool.Denied("%s looks like a secret; it is not shown", quote(b.only))
 	}
-	o := b.originOf(commit, b.only, e.ID)
+	o := b.originOf(&commit.Link, b.only, e.ID)
 	if b.Revision != "" || b.Worktree == "" || e.Mode == repo.ModeLink {
 		return o, nil
 	}
@@ -188,7 +191,7 @@ func (b *blame) tooLarge(path string) error {
 	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files", quote(path), maxText>>20)
 }
 
-func (b *blame) originOf(commit *repo.Commit, path string, blob repo.ID) *origin {
+func (b *blame) originOf(commit *repo.Link, path string, blob repo.ID) *origin {
 	key := originKey{commit.ID, path}
 	o := b.origins[key]
 	if o == nil {
@@ -262,7 +265,7 @@ func (b *blame) pass(o *origin) error {
 		if err != nil {
 			return err
 		}
-		rest, err := b.share(o, b.originOf(head, o.path, o.blob), lines)
+		rest, err := b.share(o, b.originOf(&head.Link, o.path, o.blob), lines)
 		b.keep(o, rest, false)
 		return err
 	}
@@ -271,9 +274,9 @@ func (b *blame) pass(o *origin) error {
 		return nil
 	}
 	var parents []*origin
-	var without []*repo.Commit
+	var without []*repo.Link
 	for _, id := range o.commit.Parents {
-		p, err := b.Commit(id)
+		p, err := b.Link(id)
 		if err != nil {
 			return err
 		}
@@ -324,7 +327,7 @@ func (b *blame) pass(o *origin) error {
 }
 
 // renamed finds the file under another name in a parent.
-func (b *blame) renamed(o *origin, p *repo.Commit) (*origin, error) {
+func (b *blame) renamed(o *origin, p *repo.Link) (*origin, error) {
 	changes, err := b.diffTrees(p.Tree, o.commit.Tree, true)
 	if err != nil {
 		return nil, err
@@ -396,11 +399,18 @@ func (b *blame) write(text *textdiff.Text) error {
 	type row struct{ hash, path, author, date string }
 	rows := make([]row, len(b.out))
 	short := 0
-	names := map[repo.ID]string{}
+	authors := map[repo.ID]repo.Signature{}
 	for _, l := range b.out {
-		if l.commit != nil && names[l.commit.ID] == "" {
-			names[l.commit.ID] = b.Short(l.commit.ID)
-			short = max(short, len(names[l.commit.ID]))
+		if l.commit == nil {
+			continue
+		}
+		if _, known := authors[l.commit.ID]; !known {
+			commit, err := b.Commit(l.commit.ID)
+			if err != nil {
+				return err
+			}
+			authors[commit.ID] = commit.Author
+			short = max(short, len(b.Short(commit.ID)))
 		}
 	}
 	if short == 0 {
@@ -415,8 +425,9 @@ func (b *blame) write(text *textdiff.Text) error {
 			if l.boundary {
 				r.hash = "^" + r.hash[:short-1]
 			}
-			r.author = oneLine(l.commit.Author.Name)
-			r.date = l.commit.Author.When.Format("2006-01-02")
+			author := authors[l.commit.ID]
+			r.author = oneLine(author.Name)
+			r.date = author.When.Format("2006-01-02")
 		}
 		const longest = 60
 		if utf8.RuneCountInString(r.author) > longest {

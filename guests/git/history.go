@@ -17,7 +17,7 @@ type byDate struct {
 }
 
 type dated struct {
-	commit *repo.Commit
+	commit *repo.Link
 	when   int64
 	n      int
 }
@@ -36,12 +36,12 @@ func (h *byDate) Pop() any {
 	return last
 }
 
-func (h *byDate) add(c *repo.Commit) {
+func (h *byDate) add(c *repo.Link) {
 	h.n++
-	heap.Push(h, dated{c, c.Committer.When.Unix(), h.n})
+	heap.Push(h, dated{c, c.When, h.n})
 }
 
-func (h *byDate) next() *repo.Commit { return heap.Pop(h).(dated).commit }
+func (h *byDate) next() *repo.Link { return heap.Pop(h).(dated).commit }
 
 const (
 	// maxWalk is how many commits are looked at in a history of which few are shown.
@@ -63,14 +63,14 @@ type walk struct {
 	cut     bool // there may be more
 }
 
-func (c *call) walk(from *repo.Commit) *walk {
+func (c *call) walk(from *repo.Link) *walk {
 	w := &walk{call: c, seen: map[repo.ID]bool{from.ID: true}, entries: map[repo.ID]repo.Entry{}}
 	w.queue.add(from)
 	return w
 }
 
 // next returns the next commit that changes what the call is about, or nil.
-func (w *walk) next() (*repo.Commit, error) {
+func (w *walk) next() (*repo.Link, error) {
 	for w.queue.Len() > 0 {
 		c := w.queue.next()
 		if w.looked++; w.looked > maxWalk {
@@ -80,9 +80,9 @@ func (w *walk) next() (*repo.Commit, error) {
 		if w.without[c.ID] {
 			continue
 		}
-		parents := make([]*repo.Commit, 0, len(c.Parents))
+		parents := make([]*repo.Link, 0, len(c.Parents))
 		for _, id := range c.Parents {
-			p, err := w.Commit(id)
+			p, err := w.Link(id)
 			if err != nil {
 				return nil, err
 			}
@@ -107,7 +107,7 @@ func (w *walk) next() (*repo.Commit, error) {
 
 // simplify follows only a parent that has the path as it is in the commit, if there is
 // one; the commit is then not shown.
-func (w *walk) simplify(c *repo.Commit, parents []*repo.Commit) ([]*repo.Commit, bool, error) {
+func (w *walk) simplify(c *repo.Link, parents []*repo.Link) ([]*repo.Link, bool, error) {
 	if w.only == "" {
 		return parents, true, nil
 	}
@@ -117,21 +117,21 @@ func (w *walk) simplify(c *repo.Commit, parents []*repo.Commit) ([]*repo.Commit,
 	}
 	for _, p := range parents {
 		if p.Tree == c.Tree {
-			return []*repo.Commit{p}, false, nil
+			return []*repo.Link{p}, false, nil
 		}
 		theirs, err := w.at(p)
 		if err != nil {
 			return nil, false, err
 		}
 		if theirs == own {
-			return []*repo.Commit{p}, false, nil
+			return []*repo.Link{p}, false, nil
 		}
 	}
 	return parents, len(parents) > 0 || own.Mode != 0, nil
 }
 
 // at is what a commit has at the path of the call.
-func (w *walk) at(c *repo.Commit) (repo.Entry, error) {
+func (w *walk) at(c *repo.Link) (repo.Entry, error) {
 	if e, ok := w.entries[c.Tree]; ok {
 		return e, nil
 	}
@@ -161,7 +161,7 @@ type marker struct {
 	alone int // commits in the queue that only one leads to
 }
 
-func (c *call) marker(a, b *repo.Commit) *marker {
+func (c *call) marker(a, b *repo.Link) *marker {
 	m := &marker{call: c, marks: map[repo.ID]uint8{}}
 	m.mark(a, left)
 	m.mark(b, right)
@@ -170,7 +170,7 @@ func (c *call) marker(a, b *repo.Commit) *marker {
 
 func both(mark uint8) bool { return mark&(left|right) == left|right }
 
-func (m *marker) mark(c *repo.Commit, mark uint8) {
+func (m *marker) mark(c *repo.Link, mark uint8) {
 	was := m.marks[c.ID]
 	now := was | mark
 	if was&inQueue == 0 {
@@ -191,7 +191,7 @@ func (m *marker) mark(c *repo.Commit, mark uint8) {
 
 // next returns the next commit with its marks, until all that is left is what both
 // lead to. What was returned can be marked again, if dates are wrong.
-func (m *marker) next() (*repo.Commit, uint8, error) {
+func (m *marker) next() (*repo.Link, uint8, error) {
 	if m.alone == 0 || m.queue.Len() == 0 {
 		return nil, 0, nil
 	}
@@ -202,7 +202,7 @@ func (m *marker) next() (*repo.Commit, uint8, error) {
 		m.alone--
 	}
 	for _, id := range c.Parents {
-		p, err := m.Commit(id)
+		p, err := m.Link(id)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -241,11 +241,11 @@ func (c *call) aheadBehind(a, b repo.ID) (ahead, behind int, known bool) {
 }
 
 func (c *call) markerOf(a, b repo.ID) (*marker, error) {
-	x, err := c.Commit(a)
+	x, err := c.Link(a)
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.Commit(b)
+	y, err := c.Link(b)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +253,9 @@ func (c *call) markerOf(a, b repo.ID) (*marker, error) {
 }
 
 // mergeBase is a commit that both lead to, the latest; nil if there is none.
-func (c *call) mergeBase(a, b repo.ID) (*repo.Commit, error) {
+func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 	if a == b {
-		return c.Commit(a)
+		return c.Link(a)
 	}
 	m, err := c.markerOf(a, b)
 	if err != nil {
@@ -280,7 +280,7 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Commit, error) {
 
 // exclude has a walk leave out what a commit leads to. With three dots, what both
 // lead to.
-func (w *walk) exclude(from, to *repo.Commit) error {
+func (w *walk) exclude(from, to *repo.Link) error {
 	m := w.marker(to, from)
 	w.without = map[repo.ID]bool{}
 	for n := 0; ; n++ {

@@ -26,11 +26,11 @@ func (c *call) log() error {
 		return err
 	}
 	for n := 0; ; n++ {
-		commit, err := w.next()
+		link, err := w.next()
 		if err != nil {
 			return err
 		}
-		if commit == nil {
+		if link == nil {
 			break
 		}
 		if n < c.Offset {
@@ -41,6 +41,10 @@ func (c *call) log() error {
 		if n == c.Offset+limit {
 			c.page.full, c.page.next = true, n
 			break
+		}
+		commit, err := c.Commit(link.ID)
+		if err != nil {
+			return err
 		}
 		if err := c.logEntry(commit, n > c.Offset); err == errFull && n > c.Offset && size > 0 {
 			// The commit comes with the next page, as a whole.
@@ -79,7 +83,7 @@ func (c *call) walkOf(revision string) (*walk, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.walk(from), nil
+		return c.walk(&from.Link), nil
 	}
 	if strings.Contains(revision, " ") {
 		return nil, tool.InvalidInput("revision %q: log takes one revision or a range A..B", revision)
@@ -95,8 +99,8 @@ func (c *call) walkOf(revision string) (*walk, error) {
 	if three {
 		return nil, tool.InvalidInput("revision %q: log takes A..B; A...B is for diff", revision)
 	}
-	w := c.walk(to)
-	return w, w.exclude(from, to)
+	w := c.walk(&to.Link)
+	return w, w.exclude(&from.Link, &to.Link)
 }
 
 func (c *call) logEntry(commit *repo.Commit, more bool) error {
@@ -166,7 +170,7 @@ func oneLine(s string) string {
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
 	if len(commit.Parents) > 0 {
-		parent, err := c.Commit(commit.Parents[0])
+		parent, err := c.Link(commit.Parents[0])
 		if err != nil {
 			return err
 		}

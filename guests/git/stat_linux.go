@@ -5,11 +5,12 @@ import (
 	"syscall"
 )
 
-// changeTime is when the host changed something of a file, in nanoseconds.
-func changeTime(info fs.FileInfo) (int64, bool) {
+// changeTime is when the host changed something of a file, in nanoseconds; 0 is
+// not known.
+func changeTime(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, false
+		return 0
 	}
-	return st.Ctim.Nano(), true
+	return st.Ctim.Nano()
 }

@@ -29,6 +29,7 @@ type scan struct {
 	found   []change
 	unknown []string // paths that are not tracked; a directory of nothing else ends in a slash
 	seen    []bool   // of the entries of the index: they exist
+	same    []bool   // likewise: what exists has the size and the times of it
 }
 
 // scanWorktree compares the files with the index.
@@ -36,11 +37,14 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if c.Worktree == "" {
 		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
 	}
-	s := &scan{call: c, index: x, seen: make([]bool, len(x.Entries))}
+	s := &scan{call: c, index: x, seen: make([]bool, len(x.Entries)), same: make([]bool, len(x.Entries))}
 	var ignore *gitignore.File
 	if untracked {
 		exclude, _ := os.ReadFile(filepath.Join(c.CommonDir, "info", "exclude"))
 		ignore = gitignore.From(exclude[:min(len(exclude), maxAttributeBytes)], c.Worktree, nil)
+	}
+	if err := s.compareTimes(); err != nil {
+		return nil, err
 	}
 	entries, err := readDir(c.Worktree)
 	if err != nil {
@@ -61,6 +65,40 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	sortChanges(s.found)
 	slices.Sort(s.unknown)
 	return s, nil
+}
+
+// compareTimes finds out for most files that they are unchanged, with few calls of the
+// host. What it leaves is looked at one by one.
+func (s *scan) compareTimes() error {
+	const atOnce = 1000
+	var at []int
+	var names []string
+	for i := range s.index.Entries {
+		if e := &s.index.Entries[i]; s.compared(e) {
+			at, names = append(at, i), append(names, s.abs(e.Path))
+		}
+		if len(names) < atOnce && i < len(s.same)-1 {
+			continue
+		}
+		if err := s.Check(); err != nil {
+			return err
+		}
+		infos, err := search.Stat(names...)
+		if err != nil {
+			return nil // there is no host, or a name is very long
+		}
+		for n, info := range infos {
+			e := &s.index.Entries[at[n]]
+			s.same[at[n]] = info != nil && !s.touched(e, info.Size, info.Modified, info.Changed)
+		}
+		at, names = at[:0], names[:0]
+	}
+	return nil
+}
+
+// compared reports whether a file is to be compared with an entry.
+func (s *scan) compared(e *repo.IndexEntry) bool {
+	return e.Stage == 0 && e.Flags&(repo.SkipWorktree|repo.AssumeValid) == 0 && s.covers(e.Path)
 }
 
 func fileOf(e *repo.IndexEntry) file { return file{path: e.Path, mode: e.Mode, id: e.ID} }
@@ -250,7 +288,7 @@ func (s *scan) below(prefix string, from, to int) (low, high int) {
 func (s *scan) file(at int, kind fs.FileMode) error {
 	e := &s.index.Entries[at]
 	s.seen[at] = true
-	if e.Stage > 0 || e.Flags&(repo.SkipWorktree|repo.AssumeValid) != 0 || !s.covers(e.Path) {
+	if !s.compared(e) {
 		return nil
 	}
 	if at%64 == 0 {
@@ -269,11 +307,14 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 		}
 		return s.add(change{from: fileOf(e), to: to})
 	}
+	if s.same[at] {
+		return nil
+	}
 	info, err := os.Lstat(s.abs(e.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.add(change{from: fileOf(e)})
 	}
-	if err == nil && !s.touched(e, info) {
+	if err == nil && !s.touched(e, info.Size(), info.ModTime().UnixNano(), changeTime(info)) {
 		return nil
 	}
 	same := false
@@ -297,12 +338,8 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 
 // touched reports whether a file may have another content than when it was added: it
 // has another size or time, or a time at which nobody could tell.
-func (s *scan) touched(e *repo.IndexEntry, info fs.FileInfo) bool {
-	mtime := info.ModTime().UnixNano()
-	if e.Size != uint32(info.Size()) || !sameTime(e.MTime, mtime) {
-		return true
-	}
-	if ctime, ok := changeTime(info); ok && !sameTime(e.CTime, ctime) {
+func (s *scan) touched(e *repo.IndexEntry, size, modified, changed int64) bool {
+	if e.Size != uint32(size) || !sameTime(e.MTime, modified) || changed != 0 && !sameTime(e.CTime, changed) {
 		return true
 	}
 	return s.index.MTime > 0 && e.MTime >= s.index.MTime

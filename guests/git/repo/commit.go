@@ -1,17 +1,24 @@
 package repo
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
+// Link is what a walk through history has to know of a commit.
+type Link struct {
+	ID      ID
+	Tree    ID
+	Parents []ID  // none where a shallow clone ends
+	When    int64 // it was committed, in seconds since 1970
+}
+
 // Commit is a commit.
 type Commit struct {
-	ID        ID
-	Tree      ID
-	Parents   []ID // none where a shallow clone ends
+	Link
 	Author    Signature
 	Committer Signature
 	Message   string // UTF-8; without blank lines around it
@@ -51,7 +58,7 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	if kind != KindCommit {
 		return nil, Corrupt("the object %s is a %s and not a commit", id, kind)
 	}
-	c := &Commit{ID: id, Cut: cut}
+	c := &Commit{Link: Link{ID: id}, Cut: cut}
 	text, encoding := string(data), ""
 	for text != "" {
 		line, rest, _ := strings.Cut(text, "\n")
@@ -75,6 +82,7 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 			c.Author = signature(value)
 		case "committer":
 			c.Committer = signature(value)
+			c.When = c.Committer.When.Unix()
 		case "encoding":
 			encoding = strings.ToLower(value)
 		}
@@ -92,6 +100,56 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	c.Message = strings.Trim(utf8Of(text, latin), "\n")
 	c.Author.Name, c.Committer.Name = utf8Of(c.Author.Name, latin), utf8Of(c.Committer.Name, latin)
 	return c, nil
+}
+
+// Link is Commit for what stands at the beginning of a commit, of which no more is
+// read. Histories consist of thousands.
+func (r *Repo) Link(id ID) (*Link, error) {
+	const usual = 384 // bytes, up to who has committed it
+	if kind, data, _, err := r.read(id, usual); err == nil && kind == KindCommit {
+		if l, ok := parseLink(id, data); ok {
+			if r.shallow[id] {
+				l.Parents = nil
+			}
+			return l, nil
+		}
+	}
+	c, err := r.Commit(id)
+	if err != nil {
+		return nil, err
+	}
+	l := c.Link // without the rest of it
+	return &l, nil
+}
+
+// parseLink reads the beginning of a commit, if it is such as git makes it.
+func parseLink(id ID, data []byte) (*Link, bool) {
+	line := func(key string) (string, bool) {
+		end := bytes.IndexByte(data, '\n')
+		if end < len(key) || string(data[:len(key)]) != key {
+			return "", false
+		}
+		value := string(data[len(key):end])
+		data = data[end+1:]
+		return value, true
+	}
+	l := &Link{ID: id}
+	value, ok := line("tree ")
+	if ok {
+		l.Tree, ok = ParseID(value)
+	}
+	for value, more := line("parent "); ok && more; value, more = line("parent ") {
+		var parent ID
+		parent, ok = ParseID(value)
+		l.Parents = append(l.Parents, parent)
+	}
+	if _, author := line("author "); !ok || !author || l.Tree.IsZero() {
+		return nil, false
+	}
+	if value, ok = line("committer "); ok {
+		l.When = signature(value).When.Unix()
+	}
+	return l, ok
 }
 
 // utf8Of is text that is UTF-8, or else, if it says so, Latin-1.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/adler32"
+	"math/bits"
 )
 
 // This is our own decoder of zlib's format (RFC 1950 and 1951) for what is in packs:
@@ -42,8 +43,9 @@ const (
 // huffman decodes symbols of up to fastBits bits by a table, and others bit by bit.
 type huffman struct {
 	fast    [1 << fastBits]uint16 // symbol<<4 | bits, or 0
+	mask    uint64                // of the bits that it is looked up by: no more than the longest code has
 	count   [maxBits + 1]uint16   // codes by their bits
-	symbols [maxLit]uint16        // in the order of codes
+	symbols [maxLit]uint16        // in the order of codes; of the longer ones only
 }
 
 // build makes the tables of the lengths of codes. It reports whether these are such as
@@ -54,47 +56,42 @@ func (h *huffman) build(lens []uint8) bool {
 		h.count[l]++
 	}
 	h.count[0] = 0
-	left, used := 1, 0
+	left, used, longest := 1, 0, 0
 	var next, offset [maxBits + 2]uint16
 	for l := 1; l <= maxBits; l++ {
 		left = left<<1 - int(h.count[l])
 		if left < 0 {
 			return false
 		}
-		used += int(h.count[l])
+		if used += int(h.count[l]); h.count[l] > 0 {
+			longest = l
+		}
 		next[l+1] = (next[l] + h.count[l]) << 1
 		offset[l+1] = offset[l] + h.count[l]
 	}
 	if left > 0 && (used > 1 || used == 1 && h.count[1] != 1) {
 		return false
 	}
-	clear(h.fast[:])
+	size := 1 << min(longest, fastBits)
+	h.mask = uint64(size - 1)
+	fast := h.fast[:size]
+	clear(fast)
 	for sym, l := range lens {
 		if l == 0 {
 			continue
 		}
-		h.symbols[offset[l]] = uint16(sym)
-		offset[l]++
-		code := next[l]
-		next[l]++
 		if l > fastBits {
+			h.symbols[offset[l]] = uint16(sym)
+			offset[l]++
 			continue
 		}
-		reversed := reverse(code, uint(l))
-		for i := int(reversed); i < len(h.fast); i += 1 << l {
-			h.fast[i] = uint16(sym)<<4 | uint16(l)
+		code := next[l]
+		next[l]++
+		for i, step := int(bits.Reverse16(code)>>(16-l)), 1<<l; i < len(fast); i += step {
+			fast[i] = uint16(sym)<<4 | uint16(l)
 		}
 	}
 	return true
-}
-
-// reverse turns a code round: its first bit comes first.
-func reverse(code uint16, n uint) (out uint16) {
-	for range n {
-		out = out<<1 | code&1
-		code >>= 1
-	}
-	return out
 }
 
 // refill makes sure that there are 48 bits, if need be zeroes behind the end.
@@ -130,30 +127,24 @@ func (z *inflater) take(n uint) uint32 {
 	return v
 }
 
-// symbol decodes one; there are enough bits.
-func (h *huffman) symbol(z *inflater) (int, bool) {
-	if e := h.fast[z.bits&(1<<fastBits-1)]; e != 0 {
-		l := uint(e & 15)
-		z.bits >>= l
-		z.n -= l
-		return int(e >> 4), true
+// symbol decodes the first of some bits, and says how many are its; 0 if none has them.
+func (h *huffman) symbol(next uint64) (sym int, n uint) {
+	if e := h.fast[next&h.mask&(1<<fastBits-1)]; e != 0 {
+		return int(e >> 4), uint(e & 15)
 	}
 	code, first, index := 0, 0, 0
-	bits := z.bits
 	for l := uint(1); l <= maxBits; l++ {
-		code |= int(bits & 1)
-		bits >>= 1
+		code |= int(next & 1)
+		next >>= 1
 		count := int(h.count[l])
 		if code-count < first {
-			z.bits >>= l
-			z.n -= l
-			return int(h.symbols[index+code-first]), true
+			return int(h.symbols[index+code-first]), l
 		}
 		index += count
 		first = (first + count) << 1
 		code <<= 1
 	}
-	return 0, false
+	return 0, 0
 }
 
 // The lengths and distances of matches, with the bits that follow.
@@ -277,10 +268,12 @@ func (z *inflater) tables() error {
 		if z.n < maxBits+7 {
 			z.refill()
 		}
-		sym, ok := z.lit.symbol(z)
-		if !ok || z.zeroes > z.n {
+		sym, n := z.lit.symbol(z.bits)
+		if n == 0 || z.zeroes > z.n {
 			return errInflate
 		}
+		z.bits >>= n
+		z.n -= n
 		if sym < 16 {
 			z.lens[i] = uint8(sym)
 			i++
@@ -312,54 +305,77 @@ func (z *inflater) tables() error {
 	return nil
 }
 
-// block decodes the symbols of a block.
+// block decodes the symbols of a block. Almost all time of the module can be spent in
+// here, so that what it works with is not in memory.
 func (z *inflater) block() error {
+	next, n, at, out, have := z.bits, z.n, z.at, z.out, z.in.have
 	for {
-		if z.n < 48 { // the longest symbol, its bits, and the same of a distance
+		if n >= 48 { // the longest symbol, its bits, and the same of a distance
+		} else if len(have) >= 8 {
+			next |= binary.LittleEndian.Uint64(have) << n
+			taken := (63 - n) >> 3
+			have = have[taken:]
+			n += taken * 8
+		} else {
+			z.bits, z.n, z.in.have = next, n, have
 			z.refill()
-			if z.zeroes > z.n {
+			if next, n, have = z.bits, z.n, z.in.have; z.zeroes > n {
 				return errInflate
 			}
 		}
-		sym, ok := z.lit.symbol(z)
-		switch {
-		case !ok:
+		var sym int
+		var l uint
+		if e := z.lit.fast[next&z.lit.mask&(1<<fastBits-1)]; e != 0 {
+			sym, l = int(e>>4), uint(e&15)
+		} else if sym, l = z.lit.symbol(next); l == 0 {
 			return errInflate
-		case sym < 256:
-			if z.at == len(z.out) {
+		}
+		next >>= l
+		n -= l
+		if sym < 256 {
+			if at == len(out) {
 				return errLonger
 			}
-			z.out[z.at] = byte(sym)
-			z.at++
+			out[at] = byte(sym)
+			at++
 			continue
-		case sym == 256:
+		}
+		if sym == 256 {
+			z.bits, z.n, z.at, z.in.have = next, n, at, have
 			return nil
-		case sym-257 >= len(lengthBase):
+		}
+		if sym -= 257; sym >= len(lengthBase) {
 			return errInflate
 		}
-		sym -= 257
-		length := int(lengthBase[sym]) + int(z.take(uint(lengthBits[sym])))
-		sym, ok = z.dist.symbol(z)
-		if !ok || sym >= len(distBase) {
+		l = uint(lengthBits[sym])
+		length := int(lengthBase[sym]) + int(next&(1<<l-1))
+		next >>= l
+		n -= l
+		if sym, l = z.dist.symbol(next); l == 0 || sym >= len(distBase) {
 			return errInflate
 		}
-		dist := int(distBase[sym]) + int(z.take(uint(distBits[sym])))
-		if dist > z.at {
+		next >>= l
+		n -= l
+		l = uint(distBits[sym])
+		dist := int(distBase[sym]) + int(next&(1<<l-1))
+		next >>= l
+		n -= l
+		if dist > at {
 			return errInflate
 		}
-		room := len(z.out) - z.at
+		room := len(out) - at
 		longer := length > room
 		if longer {
 			length = room
 		}
 		if dist >= length {
-			copy(z.out[z.at:z.at+length], z.out[z.at-dist:])
+			copy(out[at:at+length], out[at-dist:])
 		} else {
-			for i := z.at; i < z.at+length; i++ {
-				z.out[i] = z.out[i-dist]
+			for i := at; i < at+length; i++ {
+				out[i] = out[i-dist]
 			}
 		}
-		if z.at += length; longer {
+		if at += length; longer {
 			return errLonger
 		}
 	}

@@ -80,14 +80,16 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		}
 		if e.size > uint64(most) {
 			if len(chain) == 0 && e.kind <= KindTag {
-				data, err = r.inflate(p, e.at, most, true)
+				data = make([]byte, most)
+				err = r.inflate(p, e.at, data, true)
 				return e.kind, data, true, err
 			}
 			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", p.name, most>>10)
 		}
 		if e.kind <= KindTag {
 			kind = e.kind
-			if data, err = r.inflate(p, e.at, int(e.size), false); err != nil {
+			data = make([]byte, e.size)
+			if err = r.inflate(p, e.at, data, false); err != nil {
 				return 0, nil, false, err
 			}
 			r.cache.put(p, off, kind, data)
@@ -119,8 +121,11 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 			return 0, nil, false, err
 		}
 		s := chain[i]
-		delta, err := r.inflate(s.p, s.at, s.size, false)
-		if err != nil {
+		if cap(r.delta) < s.size {
+			r.delta = make([]byte, s.size, max(s.size, usualDelta))
+		}
+		delta := r.delta[:s.size]
+		if err := r.inflate(s.p, s.at, delta, false); err != nil {
 			return 0, nil, false, err
 		}
 		out, size, ok := apply(data, delta, most)
@@ -138,13 +143,15 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 	return kind, data, false, nil
 }
 
-// inflate reads size bytes; cut says that there are more.
-func (r *Repo) inflate(p *pack, at int64, size int, cut bool) ([]byte, error) {
-	data := make([]byte, size)
+// usualDelta is the least room that is kept for one.
+const usualDelta = 16 << 10
+
+// inflate fills data; cut says that there is more.
+func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
-		return nil, Corrupt("%s.pack at %d: %v", p.name, at, err)
+		return Corrupt("%s.pack at %d: %v", p.name, at, err)
 	}
-	return data, nil
+	return nil
 }
 
 // maxLooseHeader is the longest kind with the longest size.

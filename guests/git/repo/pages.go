@@ -34,6 +34,7 @@ type file struct {
 	f     *os.File
 	size  int64
 	pages *pages
+	last  int // in pages.list: what was read last
 }
 
 func (p *pages) open(name string) (*file, error) {
@@ -49,7 +50,7 @@ func (p *pages) open(name string) (*file, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	return &file{f, info.Size(), p}, nil
+	return &file{f: f, size: info.Size(), pages: p}, nil
 }
 
 // from returns what the page that holds an offset has from there on: at least one
@@ -60,7 +61,10 @@ func (f *file) from(off int64) ([]byte, error) {
 	}
 	key := pageKey{f, off / pageBytes}
 	p := f.pages
-	i, ok := p.at[key]
+	i, ok := f.last, f.last < len(p.list) && p.list[f.last].pageKey == key
+	if !ok {
+		i, ok = p.at[key]
+	}
 	if !ok {
 		if i, ok = p.free(); !ok {
 			i = len(p.list)
@@ -78,6 +82,7 @@ func (f *file) from(off int64) ([]byte, error) {
 		pg.pageKey = key
 		p.at[key] = i
 	}
+	f.last = i
 	p.list[i].used = true
 	return p.list[i].data[off%pageBytes:], nil
 }

@@ -64,6 +64,7 @@ type Repo struct {
 	pages    pages
 	cache    cache
 	inflater inflater    // of packs
+	delta    []byte      // room for one, used again
 	zlib     looseReader // of loose objects
 	objects  []string    // directories of objects: the own one first
 	packs    []*pack
@@ -71,6 +72,7 @@ type Repo struct {
 	lost     []string // alternates that could not be opened
 	promised bool     // a partial clone
 	shallow  map[ID]bool
+	steps    map[step]Entry
 	loose    map[byte][]ID // the names in a directory of loose objects, once listed
 }
 
@@ -152,7 +154,7 @@ const (
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
-	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, Check: check, loose: map[byte][]ID{}}
+	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, Check: check, loose: map[byte][]ID{}, steps: map[step]Entry{}}
 	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
 		common := strings.TrimRight(string(text), "\r\n")
 		if !filepath.IsAbs(common) {

@@ -83,7 +83,7 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 		parent, n = n, 1
 	}
 	for range n {
-		c, err := r.Commit(id)
+		c, err := r.Link(id)
 		if err != nil {
 			return ID{}, "", err
 		}
@@ -137,7 +137,7 @@ func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 			}
 			id = t.Object
 		case kind == KindCommit && to == "tree":
-			c, err := r.Commit(id)
+			c, err := r.Link(id)
 			if err != nil {
 				return id, err
 			}

@@ -85,12 +85,29 @@ func knownMode(mode *uint32) bool {
 	return true
 }
 
+// step is one of those by which a path is looked up: most commits change other
+// directories than those that lead to it.
+type step struct {
+	tree ID
+	name string
+}
+
+// maxKnown is how many steps are known.
+const maxKnown = 1000
+
 // Lookup finds a path in a tree.
 func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 	e = Entry{Mode: ModeTree, ID: tree}
 	for part := range strings.SplitSeq(path, "/") {
 		if Type(e.Mode) != ModeTree {
 			return Entry{}, false, nil
+		}
+		at := step{e.ID, part}
+		if known, ok := r.steps[at]; ok {
+			if e, found = known, known.Mode != 0; !found {
+				return Entry{}, false, nil
+			}
+			continue
 		}
 		data, err := r.ReadAs(e.ID, KindTree)
 		if err != nil {
@@ -107,6 +124,13 @@ func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 			}
 			data = rest
 		}
+		if !found {
+			e = Entry{}
+		}
+		if len(r.steps) == maxKnown {
+			clear(r.steps)
+		}
+		r.steps[at] = e
 		if !found {
 			return Entry{}, false, nil
 		}

@@ -66,6 +66,15 @@ func (s *side) compact(other *side) {
 		if g.end > g.start {
 			s.place(other, &g, &o)
 		}
+		// Where neither text has a group there is nothing to look at.
+		n, x, y := 0, s.changed[g.end+2:], other.changed[o.end+2:]
+		for n < len(x) && n < len(y) && !x[n] && !y[n] {
+			n++
+		}
+		if n > 0 {
+			g.end, o.end = g.end+n, o.end+n
+			g.start, o.start = g.end, o.end
+		}
 		if !s.next(&g) {
 			return
 		}

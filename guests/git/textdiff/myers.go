@@ -1,7 +1,6 @@
 package textdiff
 
 import (
-	"bytes"
 	"math"
 	"math/bits"
 )
@@ -24,7 +23,7 @@ func (s *side) init(t *Text) {
 func (s *side) is(i int) bool      { return s.changed[i+1] }
 func (s *side) set(i int)          { s.changed[i+1] = true }
 func (s *side) clear(i int)        { s.changed[i+1] = false }
-func (s *side) same(i, j int) bool { return bytes.Equal(s.Line(i), s.Line(j)) }
+func (s *side) same(i, j int) bool { return same(s.Text, i, s.Text, j) }
 
 type differ struct {
 	a, b     side
@@ -38,12 +37,13 @@ type differ struct {
 
 func (d *differ) compare() error {
 	n, m := d.a.Len(), d.b.Len()
+	bytes := common(d.a.data, d.b.data)
 	head := 0
-	for head < n && head < m && bytes.Equal(d.a.Line(head), d.b.Line(head)) {
+	for head < n && head < m && d.a.starts[head+1] == d.b.starts[head+1] && int(d.a.starts[head+1]) <= bytes {
 		head++
 	}
 	tail := 0
-	for tail < n-head && tail < m-head && bytes.Equal(d.a.Line(n-1-tail), d.b.Line(m-1-tail)) {
+	for tail < n-head && tail < m-head && same(d.a.Text, n-1-tail, d.b.Text, m-1-tail) {
 		tail++
 	}
 	d.classify(head, n-tail, m-tail)
@@ -59,70 +59,126 @@ func (d *differ) compare() error {
 // root is a power of two near the square root.
 func root(n int) int { return 1 << ((bits.Len(uint(n)) + 1) / 2) }
 
+// classes gives lines numbers.
+type classes struct {
+	a, b  *Text
+	list  []class
+	table []int32 // by sum: where in list, and 1; or 0
+}
+
+// class is the lines of both texts that are the same.
+type class struct {
+	first int // those of b come behind those of a
+	sum   uint32
+	in    [2]int32 // how many lines of each text
+}
+
+// find returns the class of a line, or else -1 and where it belongs in the table.
+func (c *classes) find(t *Text, line int) (class, at int) {
+	sum, mask := t.sums[line], len(c.table)-1
+	for at = int(sum) & mask; c.table[at] != 0; at = (at + 1) & mask {
+		class = int(c.table[at]) - 1
+		k := &c.list[class]
+		if k.sum != sum {
+			continue
+		}
+		other, i := c.a, k.first
+		if n := other.Len(); i >= n {
+			other, i = c.b, i-n
+		}
+		if same(other, i, t, line) {
+			return class, at
+		}
+	}
+	return -1, at
+}
+
+// add returns the class of each of some lines of a text, of which first is the number
+// of the first one among both.
+func (c *classes) add(t *Text, from, to, first, in int) []int32 {
+	out := make([]int32, to-from)
+	for i := range out {
+		n, at := c.find(t, from+i)
+		if n < 0 {
+			n = len(c.list)
+			c.list = append(c.list, class{first: first + from + i, sum: t.sums[from+i]})
+			c.table[at] = int32(n) + 1
+			if 2*n > len(c.table) {
+				c.grow()
+			}
+		}
+		c.list[n].in[in]++
+		out[i] = int32(n)
+	}
+	return out
+}
+
+func (c *classes) grow() {
+	mask := 2*len(c.table) - 1
+	c.table = make([]int32, mask+1)
+	for n := range c.list {
+		at := int(c.list[n].sum) & mask
+		for c.table[at] != 0 {
+			at = (at + 1) & mask
+		}
+		c.table[at] = int32(n) + 1
+	}
+}
+
 // classify leaves out what cannot be the same: lines that only one text has.
 func (d *differ) classify(head, aEnd, bEnd int) {
-	type seen struct{ class, inA, inB int32 }
-	classes := map[string]*seen{}
-	for i := head; i < aEnd; i++ {
-		line := d.a.Line(i)
-		s := classes[string(line)]
-		if s == nil {
-			s = &seen{class: int32(len(classes))}
-			classes[string(line)] = s
+	if head == aEnd || head == bEnd {
+		for i := head; i < aEnd; i++ {
+			d.a.set(i)
 		}
-		s.inA++
-	}
-	ofB := make([]*seen, 0, bEnd-head)
-	for i := head; i < bEnd; i++ {
-		line := d.b.Line(i)
-		s := classes[string(line)]
-		if s == nil {
-			s = &seen{class: int32(len(classes))}
-			classes[string(line)] = s
+		for i := head; i < bEnd; i++ {
+			d.b.set(i)
 		}
-		s.inB++
-		ofB = append(ofB, s)
+		return
 	}
-	ofA := make([]*seen, 0, aEnd-head)
-	for i := head; i < aEnd; i++ {
-		ofA = append(ofA, classes[string(d.a.Line(i))])
-	}
-	if head < aEnd && head < bEnd {
-		// Of a line, those count too that stand where both texts are the same.
-		for i := range d.a.Len() {
-			if head <= i && i < aEnd {
-				continue
-			}
-			if s := classes[string(d.a.Line(i))]; s != nil {
-				s.inA++
-				s.inB++
-			}
+	room := min(aEnd-head, 1<<14) // at first
+	c := classes{a: d.a.Text, b: d.b.Text, list: make([]class, 0, room), table: make([]int32, 2<<bits.Len(uint(room)))}
+	ofA := c.add(d.a.Text, head, aEnd, 0, 0)
+	ofB := c.add(d.b.Text, head, bEnd, d.a.Len(), 1)
+	// Of a line, those count too that stand where both texts are the same.
+	for i := range d.a.Len() {
+		if head <= i && i < aEnd {
+			continue
+		}
+		if n, _ := c.find(d.a.Text, i); n >= 0 {
+			c.list[n].in[0]++
+			c.list[n].in[1]++
 		}
 	}
-	mark := func(s *side, of []*seen, total int, other func(*seen) int32) {
-		limit := min(root(total), 1024)
-		kind := make([]byte, len(of))
-		for i, c := range of {
-			switch n := other(c); {
-			case n == 0:
-				kind[i] = never
-			case int(n) >= limit:
-				kind[i] = often
-			default:
-				kind[i] = some
-			}
-		}
-		for i, k := range kind {
-			if k == never || k == often && noise(kind, i) {
-				s.set(head + i)
-				continue
-			}
-			s.class = append(s.class, of[i].class)
-			s.line = append(s.line, int32(head+i))
+	d.a.choose(ofA, c.list, 1, head)
+	d.b.choose(ofB, c.list, 0, head)
+}
+
+// choose takes the lines that are compared; of are their classes, and other is the
+// other text.
+func (s *side) choose(of []int32, classes []class, other, head int) {
+	limit := min(root(s.Len()), 1024)
+	kind := make([]byte, len(of))
+	for i, c := range of {
+		switch n := int(classes[c].in[other]); {
+		case n == 0:
+			kind[i] = never
+		case n >= limit:
+			kind[i] = often
+		default:
+			kind[i] = some
 		}
 	}
-	mark(&d.a, ofA, d.a.Len(), func(s *seen) int32 { return s.inB })
-	mark(&d.b, ofB, d.b.Len(), func(s *seen) int32 { return s.inA })
+	class, line, n := make([]int32, len(of)), make([]int32, len(of)), 0
+	for i, k := range kind {
+		if k == never || k == often && noise(kind, i) {
+			s.set(head + i)
+			continue
+		}
+		class[n], line[n] = of[i], int32(head+i)
+		n++
+	}
+	s.class, s.line = class[:n], line[:n]
 }
 
 // How often the other text has a line.

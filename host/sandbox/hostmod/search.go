@@ -18,6 +18,7 @@ const maxSearchCount = 1 << 16
 
 var (
 	searchListResult    = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
+	searchStatResult    = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<info>>, error>
 	searchBeginResult   = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<_, error>
 	searchCollectResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
 )
@@ -45,6 +46,15 @@ const (
 	searchListingNames = 4
 	searchListingKinds = 12
 	searchListingBytes = 20
+)
+
+// Where the fields of option<info> lie.
+const (
+	searchInfoSize     = 8
+	searchInfoModified = 16
+	searchInfoChanged  = 24
+	searchInfoKind     = 32
+	searchInfoBytes    = 40
 )
 
 // The cases of error.
@@ -97,6 +107,45 @@ func searchList(g *guest) error {
 		return err
 	}
 	return searchListResult.put(g, out, r)
+}
+
+// searchStat is search.stat.
+//
+// Parameters: names (pointer, length), result pointer.
+func searchStat(g *guest) error {
+	out := g.u32(2)
+	fail := func(errorCase uint8, why string) error { return searchStatResult.fail(g, out, errorCase, why) }
+	if why := g.noFiles(); why != "" {
+		return fail(searchDenied, why)
+	}
+	names, why, err := g.names("names", 0)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return fail(searchInvalid, why)
+	}
+	infos, err := search.Stat(g.ctx, g.world.Files, names, payer{g.account})
+	if err != nil {
+		return err
+	}
+	list := record{make([]byte, len(infos)*searchInfoBytes)}
+	for i, info := range infos {
+		if info.Missing {
+			continue
+		}
+		at := i * searchInfoBytes
+		list.u8(at, 1)
+		binary.LittleEndian.PutUint64(list.b[at+searchInfoSize:], info.Size)
+		binary.LittleEndian.PutUint64(list.b[at+searchInfoModified:], uint64(info.Modified))
+		binary.LittleEndian.PutUint64(list.b[at+searchInfoChanged:], uint64(info.Changed))
+		list.u8(at+searchInfoKind, uint8(info.Kind))
+	}
+	r := searchStatResult.record()
+	if err := r.list(g, searchStatResult.payload, list.b, searchInfoBytes, 8); err != nil {
+		return err
+	}
+	return searchStatResult.put(g, out, r)
 }
 
 // searchBegin is search.begin.

@@ -223,7 +223,7 @@ func (p *parser) typ() *typ {
 	switch id {
 	case "_":
 		return nil
-	case "bool", "u8", "u16", "u32", "u64", "s32", "string":
+	case "bool", "u8", "u16", "u32", "u64", "s32", "s64", "string":
 		return &typ{kind: id}
 	case "list", "option", "result":
 		t := &typ{kind: id}
@@ -261,7 +261,7 @@ func (t *typ) align() int {
 		return 2
 	case "u32", "s32", "string", "list":
 		return 4
-	case "u64":
+	case "u64", "s64":
 		return 8
 	case "record":
 		for _, f := range t.types {
@@ -284,7 +284,7 @@ func (t *typ) size() int {
 	switch t.kind {
 	case "bool", "u8", "enum":
 		return 1
-	case "u16", "u32", "s32", "u64":
+	case "u16", "u32", "s32", "u64", "s64":
 		return t.align()
 	case "string", "list":
 		return 8
@@ -330,7 +330,7 @@ func (t *typ) flat() []api.ValueType {
 		return nil
 	}
 	switch t.kind {
-	case "u64":
+	case "u64", "s64":
 		return []api.ValueType{i64}
 	case "string", "list":
 		return []api.ValueType{i32, i32}
@@ -488,6 +488,7 @@ func differences(files map[string]string, readme string) (out []string) {
 	value := result("config", "get")
 	same("config.get", []int{int(configResult.size), int(configResult.align), configResult.payload}, []int{value.size(), value.align(), value.payload()})
 	same("search.list", searchListResult, of(result("search", "list")))
+	same("search.stat", searchStatResult, of(result("search", "stat")))
 	same("search.begin", searchBeginResult, of(result("search", "begin")))
 	same("search.collect", searchCollectResult, of(result("search", "collect")))
 	found, at := types("search", "found"), searchCollectResult.payload
@@ -503,6 +504,11 @@ func differences(files map[string]string, readme string) (out []string) {
 	same("search listing", []int{searchListingBytes, searchListingNames, searchListingKinds}, []int{
 		listing.size(), listing.payload() + listing.args[0].field("names"), listing.payload() + listing.args[0].field("kinds"),
 	})
+	info := result("search", "stat").args[0].args[0] // the option
+	for name, offset := range map[string]int{"size": searchInfoSize, "modified": searchInfoModified, "changed": searchInfoChanged, "kind": searchInfoKind} {
+		same("search info "+name, offset, info.payload()+info.args[0].field(name))
+	}
+	same("search info", []int{searchInfoBytes, 8}, []int{info.size(), info.align()})
 	outcome := types("exec", "outcome")
 	at = execResult.payload
 	for name, offset := range map[string]int{
@@ -586,6 +592,7 @@ func differences(files map[string]string, readme string) (out []string) {
 	same("query", "record(files:string pattern:string context:u32 max-matches:u32 max-text:u32 max-chars:u32)", types("search", "query"))
 	same("found", "record(lines:list(record(number:u64 file:u32 size:u32 matches:bool cut:bool)) text:string failed:u32 more:bool)", found)
 	same("listing", "option(record(names:string kinds:list(enum(file:_ directory:_ link:_ other:_))))", listing)
+	same("info", "option(record(size:u64 modified:s64 changed:s64 kind:enum(file:_ directory:_ link:_ other:_)))", info)
 	same("outcome", "record(code:option(s32) signal:option(s32) timed-out:bool stdout:list(u8) stderr:list(u8) truncated:bool)", outcome)
 	return out
 }
@@ -661,6 +668,7 @@ func TestAChangeOfWITIsNoticed(t *testing.T) {
 		{"search.wit", "file, directory, %link", "directory, file, %link"},
 		{"search.wit", "names: string, kinds: list<kind>", "kinds: list<kind>, names: string"},
 		{"search.wit", "option<listing>", "listing"},
+		{"search.wit", "modified: s64, changed: s64", "changed: s64, modified: s64"},
 		{"search.wit", "number: u64", "number: u32"},
 		{"search.wit", "matches: bool", "matches: u32"},
 		{"search.wit", "max-text: u32", "max-lines: u32"},

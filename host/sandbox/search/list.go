@@ -19,6 +19,11 @@ const (
 
 	costListing = 2000 // a directory, beside what it costs to read
 	costSort    = 200  // an entry
+	costInfo    = 200  // a name, beside what it costs to look it up
+
+	// perPayment is how many names are looked up between two looks at whether the
+	// guest can pay.
+	perPayment = 16
 )
 
 // Kind is what an entry of a directory is.
@@ -68,6 +73,37 @@ func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing
 		if out = append(out, l); size > maxListed {
 			break
 		}
+	}
+	return out, over()
+}
+
+// Info is what is told of a name. Times are nanoseconds since 1970.
+type Info struct {
+	Kind              Kind
+	Size              uint64
+	Modified, Changed int64
+	// Missing says that the name leads nowhere, or nowhere that the guest may go.
+	Missing bool
+}
+
+// Stat says what has each of the names, which are absolute; see [List].
+func Stat(ctx context.Context, fs *wasi.FS, names []string, pay Payer) ([]Info, error) {
+	over := overOf(ctx)
+	out := make([]Info, 0, len(names))
+	for st, errno := range fs.Lstats(names) {
+		if len(out)%perPayment == 0 {
+			if err := over(); err != nil {
+				return nil, err
+			}
+			if err := pay.Pay(costInfo * perPayment); err != nil {
+				return nil, err
+			}
+		}
+		if errno != 0 {
+			out = append(out, Info{Missing: true})
+			continue
+		}
+		out = append(out, Info{Kind: kindOf(st.Type), Size: st.Size, Modified: st.Mtim, Changed: st.Ctim})
 	}
 	return out, over()
 }

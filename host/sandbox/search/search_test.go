@@ -154,6 +154,42 @@ func TestNothingOutsideIsSearched(t *testing.T) {
 	}
 }
 
+// A row of names that are looked up together is the same as each by itself.
+func TestEachNameIsWhatLstatSays(t *testing.T) {
+	set, err := stage.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Drop()
+	for _, opts := range []*wasi.Options{nil, {Stage: set}} {
+		w := newWorld(t, []string{"masked", "dir/secret"}, opts, map[string]string{
+			"ws/f": "inside\n", "ws/masked": "x\n", "ws/dir/secret/f": "x\n", "ws/dir/f": "in\n", "ws/dir/sub/g": "", "out/f": "outside\n",
+			"ws/link": "->../out/f", "ws/dirlink": "->../out", "ws/alias": "->masked", "ws/inner": "->dir",
+		})
+		names := append(w.names("f", "dir/f", "dir/secret/f", "dir/sub/g", "dir/sub", "dir/f", "masked", "link", "dirlink/f", "alias", "inner/f", "inner", "missing", "dir", ""),
+			w.ws+"/inner/", w.ws+"/../out/f", w.ws+"/..", "/etc/passwd", "", "relative", "/", "\x00", w.ws+"/"+strings.Repeat("x", 5000))
+		got, err := Stat(t.Context(), w.FS, names, w)
+		if err != nil || len(got) != len(names) {
+			t.Fatalf("%d infos, %v", len(got), err)
+		}
+		missing := 0
+		for i, name := range names {
+			want := Info{Missing: true}
+			if st, errno := w.Lstat(name); errno == 0 {
+				want = Info{Kind: kindOf(st.Type), Size: st.Size, Modified: st.Mtim, Changed: st.Ctim}
+			} else {
+				missing++
+			}
+			if got[i] != want {
+				t.Errorf("%.100q is %+v, want %+v", name, got[i], want)
+			}
+		}
+		if missing != 10 {
+			t.Errorf("%d names are missing", missing)
+		}
+	}
+}
+
 func TestStagedChangesAreSearched(t *testing.T) {
 	set, err := stage.New(nil)
 	if err != nil {
@@ -288,6 +324,9 @@ func TestTheDeadlineEndsEverySearch(t *testing.T) {
 	if _, err := List(ctx, w.FS, w.names("", ""), w); !errors.Is(err, context.Canceled) {
 		t.Errorf("list: %v", err)
 	}
+	if _, err := Stat(ctx, w.FS, w.names("", ""), w); !errors.Is(err, context.Canceled) {
+		t.Errorf("stat: %v", err)
+	}
 }
 
 func TestWhoCannotPayGetsNothing(t *testing.T) {
@@ -308,6 +347,10 @@ func TestWhoCannotPayGetsNothing(t *testing.T) {
 		pay.left = int64(budget) / 1000
 		if _, err := List(t.Context(), w.FS, slices.Repeat(w.names(""), 100), pay); err != errBroke {
 			t.Errorf("list with %d units: %v", budget/1000, err)
+		}
+		pay.left = int64(budget) / 1000
+		if _, err := Stat(t.Context(), w.FS, all, pay); err != errBroke {
+			t.Errorf("stat with %d units: %v", budget/1000, err)
 		}
 	}
 	for range 256 { // nothing was left open

@@ -276,16 +276,38 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 // goes on to the next. What leads to several of them is looked up once.
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
-		f.descent = &descent{}
-		defer func() {
-			f.descent.close()
-			f.descent = nil
-		}()
+		defer f.descend()()
 		for _, name := range names {
 			if !f.withDir(name, yield) {
 				return
 			}
 		}
+	}
+}
+
+// Lstats is [FS.Lstat] of one name after the other. What leads to several of them is
+// looked up once in a row of them.
+func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
+	const row = 64
+	return func(yield func(Stat, Errno) bool) {
+		defer f.descend()()
+		for i, name := range names {
+			if i%row == 0 {
+				f.descent.begin()
+			}
+			if !yield(f.Lstat(name)) {
+				return
+			}
+		}
+	}
+}
+
+// descend keeps open what walks go through, until what it returns is called.
+func (f *FS) descend() (end func()) {
+	f.descent = &descent{}
+	return func() {
+		f.descent.close()
+		f.descent = nil
 	}
 }
 

@@ -7,6 +7,7 @@ package search
 var (
 	hosted      = false
 	hostList    = func(dirsPtr, dirsLen, ret uint32) {}
+	hostStat    = func(namesPtr, namesLen, ret uint32) {}
 	hostBegin   = func(filesPtr, filesLen, patternPtr, patternLen, context, maxMatches, maxText, maxChars, ret uint32) {}
 	hostCollect = func(ret uint32) {}
 )

@@ -77,17 +77,59 @@ func listing(names string, kinds []byte) Listing {
 	out := make(Listing, len(kinds))
 	for i, kind := range kinds {
 		out[i].Name, names, _ = strings.Cut(names, "\x00")
-		switch kind {
-		case 0:
-		case 1:
-			out[i].Type = fs.ModeDir
-		case 2:
-			out[i].Type = fs.ModeSymlink
-		default:
-			out[i].Type = fs.ModeIrregular
-		}
+		out[i].Type = typeOf(kind)
 	}
 	return out
+}
+
+func typeOf(kind uint8) fs.FileMode {
+	switch kind {
+	case 0:
+		return 0
+	case 1:
+		return fs.ModeDir
+	case 2:
+		return fs.ModeSymlink
+	}
+	return fs.ModeIrregular
+}
+
+// Info is what is told of a name.
+type Info struct {
+	Type fs.FileMode // as in [Entry]
+	Size int64       // of a link 0
+	// Modified is when the content was modified, and Changed when the host changed
+	// anything, in nanoseconds since 1970.
+	Modified, Changed int64
+}
+
+// Stat says what has each of the names, which are absolute; there are at most [MaxNames]
+// bytes of them. It is nil where a name leads nowhere, or the module must not look;
+// os.Lstat tells which.
+func Stat(names ...string) ([]*Info, error) {
+	if !hosted {
+		return nil, ErrUnavailable
+	}
+	var f abi.Frame
+	defer f.Free()
+	ptr, size := f.Text(join(names))
+	// result<list<option<info>>, error>: the case at 0; the list, or the error, at 4.
+	ret, r := f.Area(16)
+	hostStat(ptr, size, ret)
+	if r.Bool(0) {
+		return nil, errorOf(r)
+	}
+	const infoBytes = 40
+	items := abi.Record(abi.Take(r.U32(4), r.U32(8)*infoBytes))
+	infos := make([]Info, r.U32(8))
+	out := make([]*Info, len(infos))
+	for i := range infos {
+		if o := items[i*infoBytes:]; o.Bool(0) {
+			infos[i] = Info{typeOf(o.Case(32)), int64(o.U64(8)), int64(o.U64(16)), int64(o.U64(24))}
+			out[i] = &infos[i]
+		}
+	}
+	return out, nil
 }
 
 // Query says what to search for, and where. More than the host allows of

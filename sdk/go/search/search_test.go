@@ -48,6 +48,30 @@ func TestListLiftsWhatTheHostLists(t *testing.T) {
 	}
 }
 
+func TestStatLiftsWhatTheHostSays(t *testing.T) {
+	host(t)
+	var asked string
+	hostStat = func(ptr, size, ret uint32) {
+		asked = string(abi.Take(ptr, size))
+		r, f := abi.Record(abi.Take(ret, 16)), new(abi.Frame)
+		ptr, list := f.Area(80)
+		list.SetCase(40, 1)
+		list.SetU64(48, 1<<33)
+		list.SetU64(56, ^uint64(0))
+		list.SetU64(64, 7)
+		list.SetCase(72, 2)
+		r.SetU32(4, ptr)
+		r.SetU32(8, 2)
+	}
+	got, err := Stat("/d", "/e")
+	if err != nil || asked != "/d\x00/e\x00" {
+		t.Errorf("asked for %q, %v", asked, err)
+	}
+	if diff := cmp.Diff([]*Info{nil, {fs.ModeSymlink, 1 << 33, -1, 7}}, got); diff != "" {
+		t.Errorf("infos (-want +got):\n%s", diff)
+	}
+}
+
 func TestLinesLowersAndLifts(t *testing.T) {
 	host(t)
 	var got Query
@@ -96,6 +120,9 @@ func TestErrors(t *testing.T) {
 	if _, err := List("/"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("without a host: %v", err)
 	}
+	if _, err := Stat("/"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("without a host: %v", err)
+	}
 	host(t)
 	for i, want := range []error{ErrDenied, ErrInvalid} {
 		refuse := func(r abi.Record) {
@@ -106,6 +133,10 @@ func TestErrors(t *testing.T) {
 		hostList = func(_, _, ret uint32) { refuse(abi.Take(ret, 16)) }
 		hostBegin = func(_, _, _, _, _, _, _, _, ret uint32) { refuse(abi.Take(ret, 16)) }
 		hostCollect = func(ret uint32) { refuse(abi.Take(ret, 28)) }
+		hostStat = hostList
+		if _, err := Stat("/"); !errors.Is(err, want) {
+			t.Errorf("case %d of stat is %v", i, err)
+		}
 		_, err := List("/")
 		_, also := Lines(Query{})
 		_, last := Collect()
