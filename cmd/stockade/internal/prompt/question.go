@@ -359,7 +359,7 @@ func (p *page) texts(q Question, room int) {
 	case q.Command != "":
 		p.text(q.Command, left())
 	case q.Changes == "" && len(q.Call.Args) > len("{}"):
-		p.text(words.JSON(q.Call.Args), left())
+		p.arguments(q, left())
 	}
 	if nothingChanged(q) {
 		p.ours("", "  ", "it has changed "+q.Changes)

@@ -115,10 +115,48 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 		}, `
   http_fetch wants to run
   (it reaches the network, and no rule opens a.example)
-     │ {"url":"https://a.example/x"}
+     │ GET https://a.example/x
   may reach b.example, a.example
   Let it reach a.example?  [y]1 once
     [s]2 every http_fetch to a.example, this session  [n]3  [?]
+`},
+		"a request says what is sent where, however long that is": {policy.Question{
+			Call: tool.Call{Args: json.RawMessage(`{"body":"` + strings.Repeat(`line\nGET https://other.example\n`, 40) + `","format":"raw","headers":{"x-b":"1\n2","x-a":"3"},"method":"POST","url":"http://127.0.0.1:8978/x"}`)},
+			Tool: "http_fetch", Reason: "it reaches the network", Network: []string{"127.0.0.1:8978"}, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  http_fetch wants to run   (it reaches the network)
+     │ POST http://127.0.0.1:8978/x
+     │ x-a: 3
+     │ x-b: 1<newline>2
+     │ with {"format":"raw"}
+  and sends 1.2 KiB
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     ~ 66 of 81 rows are folded, 66 of them with text
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ 
+  Let it reach 127.0.0.1:8978?  [y]1 once  [n]2 no  [d] all of it  [?]
+`},
+		"a search says for what": {policy.Question{
+			Call: tool.Call{Args: json.RawMessage(`{"num_results":3,"query":"nobody <b>\n[y]1"}`)}, Tool: "web_search", Reason: "it reaches the network", Network: []string{"api.example.com"}, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  web_search wants to run   (it reaches the network)
+     │ nobody <b><newline>[y]1
+     │ with {"num_results":3}
+     ! it holds text that looks like this program's own; what stands behind a
+     : bar is never ours
+  Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
 		"what somebody else asks about each time": {policy.Question{
 			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, Asks: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
