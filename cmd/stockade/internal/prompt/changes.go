@@ -48,13 +48,20 @@ func spans(text string) []span {
 	}
 	for i := 0; i < len(lines); {
 		from, isFrom := strings.CutPrefix(lines[i], "--- ")
-		if !isFrom || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart.MatchString(lines[i+2]) {
+		start := i + 2 // of the hunks, behind what is said of all of the file
+		for start < len(lines) && strings.HasPrefix(lines[start], `\ `) {
+			start++
+		}
+		if !isFrom || start >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart.MatchString(lines[start]) {
 			plain(lines[i])
 			i++
 			continue
 		}
 		s := span{from: from, to: lines[i+1][len("+++ "):]}
-		i += 2
+		for _, note := range lines[i+2 : start] {
+			s.lines = append(s.lines, line{sign: '\\', text: note})
+		}
+		i = start
 		for whole := true; whole && i < len(lines); {
 			hunk := hunkStart.FindStringSubmatch(lines[i])
 			if hunk == nil {

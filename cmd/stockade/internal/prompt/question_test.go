@@ -72,6 +72,13 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ 5   five
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
+		"an edit of a file in another encoding": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: diff(`\ it is in UTF-16`, "@@ -1 +1 @@", "-a", "+é"), Scopes: everyScope}, `
+  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
+     │     \ it is in UTF-16
+     │ 1 - a
+     │ 1 + é
+  Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
+`},
 		"a command that has run": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "git commit -am two", Dir: "/ws", Tier: 3, Scopes: everyScope, Changes: "git: 1 commit on main: \"two\"\n",
 		}, `
@@ -171,7 +178,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 		"several files, and one that is no text": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "x", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce},
-			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is not UTF-8 text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
+			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is no text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
 		}, `
   bash has run
      │ x
@@ -179,7 +186,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ modified p.png (2 bytes, before 1)
      │ created b (2 bytes)  +1 -0
      │ 1 + --- a/x
-     │ p.png: it is not UTF-8 text
+     │ p.png: it is no text
      │ removed "a b" (2 bytes)  +0 -1
      │ 1 - 1
   in /ws, jail tier 3

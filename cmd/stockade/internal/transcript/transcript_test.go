@@ -202,6 +202,14 @@ func TestACallIsARow(t *testing.T) {
      │      \ No newline at end of file
      │ 120 + new
 `},
+		"an edit of a file in another encoding says so": {
+			[]session.Event{started, edit, event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{
+				{Path: "/w/a", Kind: tool.Modified, Added: 1, Removed: 1, Diff: "--- a/a\n+++ b/a\n\\ it is in UTF-16\n@@ -4 +4 @@\n-x\n+y\n"}}}), gave("a", "Replaced 1")}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                   +1 −1     3 ms
+     │    \ it is in UTF-16
+     │ 4 - x
+     │ 4 + y
+`},
 		"what was announced and came to nothing is not shown": {
 			[]session.Event{edit, event(session.TypeCallChanges, "a", edited), returned("a", tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"))}, `
   1  file_edit notes.md  "TODO" → "DONE", all                not kept     3 ms
