@@ -390,7 +390,7 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
 	case env.Code == tool.CodeUnknownTool && env.Hint != "" && !t.o.Verbose: // the row says so already
-		rows = p.say("", words.Clip(env.Hint, 1000))
+		rows = p.say("", words.Clip(env.Hint, maxLine))
 	case c.ended() && !t.o.Verbose: // so does it of this
 	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case !env.Code.OfHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
