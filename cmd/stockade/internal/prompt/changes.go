@@ -141,6 +141,14 @@ func (s span) counts() string {
 	return fmt.Sprintf("+%d -%d", come, goes)
 }
 
+// order is where it stands among others: a file that is new or gone comes last.
+func (s span) order() int {
+	if s.from == "/dev/null" || s.to == "/dev/null" {
+		return 1
+	}
+	return 0
+}
+
 // name is what the file is called, as host/diff writes it.
 func (s span) name() string {
 	if name, ok := strings.CutPrefix(s.to, "b/"); ok {
@@ -149,9 +157,18 @@ func (s span) name() string {
 	return strings.TrimPrefix(s.from, "a/")
 }
 
+// around is how much is shown of what is around differences.
+type around int
+
+const (
+	nothing around = iota
+	aLine          // or as many as contextFor
+	everything
+)
+
 // rows are the lines behind bars. Of the differences of a file the numbers stand before
-// them; all has what is around them, too.
-func (s span) rows(width int, all bool) (rows []row) {
+// them.
+func (s span) rows(width int, context around) (rows []row) {
 	if s.from == "" {
 		var texts []string
 		for _, l := range s.lines {
@@ -166,7 +183,7 @@ func (s span) rows(width int, all bool) (rows []row) {
 	tabs := s.tabs()
 	for i := 0; i < len(s.lines); i++ {
 		l := s.lines[i]
-		if l.far && !all {
+		if l.far && context < everything || l.sign == ' ' && context < aLine {
 			continue
 		}
 		end := i + 1

@@ -72,6 +72,33 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ 5   five
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
+		"edits before new files, and what changes before what is around it": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Changes: "created a (9 bytes)\nmodified b\n" +
+			"--- /dev/null\n+++ b/a\n@@ -0,0 +1,40 @@\n" + strings.Repeat("+x\n+y\n", 20) +
+			"--- a/b\n+++ b/b\n" + strings.Repeat("@@ -1,3 +1,3 @@\n before\n-one\n+two\n after\n", 4)}, `
+  apply_patch wants to keep what it did
+     │ modified b  +4 -4
+     │ 2 - one
+     │ 2 + two
+     │ 2 - one
+     │ 2 + two
+     │ 2 - one
+     │ 2 + two
+     │ 2 - one
+     │ 2 + two
+     │ created a (9 bytes)  +40 -0
+     │  1 + x
+     │  2 + y
+     │  3 + x
+     │  4 + y
+     │  5 + x
+     ~ 30 of 40 rows are folded, 30 of them with text
+     │ 36 + y
+     │ 37 + x
+     │ 38 + y
+     │ 39 + x
+     │ 40 + y
+  Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
+`},
 		"an edit of a file in another encoding": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: diff(`\ it is in UTF-16`, "@@ -1 +1 @@", "-a", "+é"), Scopes: everyScope}, `
   file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
      │     \ it is in UTF-16
@@ -184,9 +211,9 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ x
   it would change
      │ modified p.png (2 bytes, before 1)
+     │ p.png: it is no text
      │ created b (2 bytes)  +1 -0
      │ 1 + --- a/x
-     │ p.png: it is no text
      │ removed "a b" (2 bytes)  +0 -1
      │ 1 - 1
   in /ws, jail tier 3
@@ -335,7 +362,7 @@ func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
 		diff("@@ -1 +1 @@", "-\tx", "+    x"):      "     │ 1 - <tab>x\n     │ 1 +     x\n",
 	} {
 		s := spans(text)
-		if got := toText(s[len(s)-1].rows(80, true)); got != want {
+		if got := toText(s[len(s)-1].rows(80, everything)); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}
