@@ -167,7 +167,7 @@ const (
 	maxMovers = 500
 )
 
-// moves makes one change of a file that is gone and another one of the same content.
+// moves is [Moves] within a budget.
 func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
@@ -222,7 +222,7 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 			kept = append(kept, c)
 		}
 	}
-	return kept
+	return alike(ctx, kept)
 }
 
 // shorten makes one of the changes below each directory that is new or gone, and of

@@ -183,6 +183,25 @@ func TestWhatWasMoved(t *testing.T) {
 	}
 }
 
+// One that is there again by another name, and with another line, was moved, too; of two
+// the one that is more like it.
+func TestWhatWasMovedAndChanged(t *testing.T) {
+	changes := []tool.Change{
+		{Path: "/ws/a", Kind: tool.Removed, Before: file("one\ntwo\nthree\nfour\n")},
+		{Path: "/ws/b", Kind: tool.Removed, Before: file("one\ntwo\nthree\nfour\nfive\n")},
+		{Path: "/ws/c", Kind: tool.Created, After: file("zero\none\ntwo\nthree\nfour\nfive\n")},
+		{Path: "/ws/d", Kind: tool.Created, After: file("one\nsome others\n")},
+		{Path: "/ws/e", Kind: tool.Created, After: file("\x00")},
+	}
+	want := []string{"removed a (19 bytes)", "renamed c from b (29 bytes, before 24)", "created d (16 bytes)", "created e (1 byte)"}
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
+		t.Error(d)
+	}
+	if _, added, removed := Of(Moves(t.Context(), changes)[1], "/ws", func([]byte) bool { return false }); added != 1 || removed != 0 {
+		t.Errorf("+%d -%d", added, removed)
+	}
+}
+
 // counted is a file whose reading is counted.
 func counted(size int64, content string, read *int64) *tool.Version {
 	v := file(content)

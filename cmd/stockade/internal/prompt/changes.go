@@ -267,7 +267,7 @@ func (s span) title() string { return cmp.Or(s.told, s.name()) }
 
 // plainChange is a line about one change in which nothing can deceive: no blank, quote
 // or letter beyond ASCII stands in a name.
-var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( \([a-z0-9, -]+\))*$`)
+var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( from [A-Za-z0-9._/+@~-]+)?( \([a-z0-9, -]+\))*$`)
 
 // alone is the one line that tells of all changes, and how many lines come and go, if
 // it may stand in a row of ours.

@@ -99,6 +99,13 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ 40 + y
   Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
 `},
+		"a file that was moved and changed": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Scopes: []policy.Scope{policy.ScopeOnce},
+			Changes: "renamed t/b.py from t/a.py (9 bytes, before 8)\n--- a/t/a.py\n+++ b/t/b.py\n@@ -1 +1 @@\n-one\n+two\n"}, `
+  apply_patch  renamed t/b.py from t/a.py (9 bytes, before 8)             +1 -1
+     │ 1 - one
+     │ 1 + two
+  Keep these changes?  [y]1 yes  [n]2 no  [?]
+`},
 		"an edit of a file in another encoding": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: diff(`\ it is in UTF-16`, "@@ -1 +1 @@", "-a", "+é"), Scopes: everyScope}, `
   file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
      │     \ it is in UTF-16
