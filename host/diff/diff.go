@@ -2,10 +2,10 @@
 package diff
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -96,7 +96,7 @@ func Unified(ctx context.Context, changes []tool.Change, dir string) (text strin
 			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(shownContent)-i)
 			break
 		}
-		content(&out, c, dir, left)
+		differences(&out, c, dir, left)
 	}
 	return out.String(), len(named) == len(short) && (!beside || len(others) <= maxNamed) && ctx.Err() == nil
 }
@@ -167,7 +167,7 @@ const (
 	maxMovers = 500
 )
 
-// moves makes one change of a file that is gone and another one of the same content.
+// moves is [Moves] within a budget.
 func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
@@ -222,7 +222,7 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 			kept = append(kept, c)
 		}
 	}
-	return kept
+	return alike(ctx, kept)
 }
 
 // shorten makes one of the changes below each directory that is new or gone, and of
@@ -353,17 +353,13 @@ func headline(c tool.Change, dir string) string {
 	return s + "\n"
 }
 
-// content shows what is in a file that is changed.
-func content(out *strings.Builder, c tool.Change, dir string, left *budget) {
+// differences shows what is in a file that is changed.
+func differences(out *strings.Builder, c tool.Change, dir string, left *budget) {
 	if c.Kind == tool.Times || !regular(c.Before) && !regular(c.After) {
 		return
 	}
 	name := shown(c.Path, dir)
-	before, err := text(c.Before)
-	var after string
-	if err == nil {
-		after, err = text(c.After)
-	}
+	before, after, err := texts(c)
 	if err != nil {
 		fmt.Fprintf(out, "%s: %v%s\n", name, err, becomes(c, left))
 		return
@@ -379,8 +375,19 @@ func content(out *strings.Builder, c tool.Change, dir string, left *budget) {
 	out.WriteString(cut(unified))
 }
 
-// unified is the difference between two texts of a change.
-func unified(c tool.Change, dir, before, after string) (string, error) {
+// content is a text, and how a file has it.
+type content struct{ text, encoding string }
+
+// fits reports whether the encoding of another content may be that of this one, too.
+func (c content) fits(other content) bool {
+	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	return c == content{} || c.encoding == "" && ascii && other.encoding == windows
+}
+
+// unified is the difference between two texts of a change. What is to be known of all of
+// the file stands in it behind the names, in lines that begin as the one which says that
+// the last line has no end. Where all lines end in CRLF that is not in the lines.
+func unified(c tool.Change, dir string, before, after content) (string, error) {
 	name := shown(c.Path, dir)
 	from, to := "a/"+name, "b/"+name
 	if c.Kind == tool.Renamed {
@@ -392,11 +399,57 @@ func unified(c tool.Change, dir, before, after string) (string, error) {
 	if c.After == nil {
 		to = "/dev/null"
 	}
-	text, err := udiff.ToUnified(from, to, before, udiff.Lines(before, after), contextFor)
+	was, wasEnds := ends(before.text)
+	is, isEnds := ends(after.text)
+	var notes []string
+	switch {
+	case c.Before == nil && isEnds == "CRLF":
+		notes = append(notes, "its lines end in CRLF")
+	case wasEnds != "" && isEnds != "" && wasEnds != isEnds:
+		notes = append(notes, "line endings change from "+wasEnds+" to "+isEnds)
+	}
+	if wasEnds == mixed || isEnds == mixed { // then each shows
+		was, is = before.text, after.text
+	}
+	switch encoding := cmp.Or(after.encoding, before.encoding); {
+	case before.encoding != after.encoding && !before.fits(after) && !after.fits(before):
+		notes = append(notes, "the encoding changes from "+cmp.Or(before.encoding, "UTF-8")+" to "+cmp.Or(after.encoding, "UTF-8"))
+	case encoding != "":
+		notes = append(notes, "it is in "+encoding)
+	}
+	if was == is {
+		return name + ": " + strings.Join(notes, "; ") + ", and nothing else\n", nil
+	}
+	text, err := udiff.ToUnified(from, to, was, udiff.Lines(was, is), contextFor)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
+	if at := strings.Index(text, "\n@@ "); at >= 0 {
+		head, hunks := text[:at+1], text[at+1:]
+		for _, note := range notes {
+			head += "\\ " + note + "\n"
+		}
+		text = head + hunks
+	}
 	return text, err
+}
+
+// mixed says that lines end both ways.
+const mixed = "a mix of both"
+
+// ends is a text without the CR at the end of its lines, and how these end; empty if none
+// does.
+func ends(text string) (without, end string) {
+	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
+	switch {
+	case all == 0:
+		return text, ""
+	case crlf == 0:
+		return text, "LF"
+	case crlf < all:
+		return text, mixed
+	}
+	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
 // cut is the beginning of a diff that is too long.
@@ -418,11 +471,11 @@ const maxCutLine = 80
 // secret says yes to one of both: of a secret of several lines a diff may have a few,
 // which nobody knows for a part of it.
 func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
-	before, after, ok := texts(c)
-	if !ok || before == after {
+	before, after, err := texts(c)
+	if err != nil || before == after {
 		return "", 0, 0
 	}
-	text, err := unified(c, dir, before, after)
+	text, err = unified(c, dir, before, after)
 	if err != nil {
 		return "", 0, 0
 	}
@@ -435,18 +488,17 @@ func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, 
 			removed++
 		}
 	}
-	if secret([]byte(before)) || secret([]byte(after)) {
+	if secret([]byte(before.text)) || secret([]byte(after.text)) {
 		return "", added, removed
 	}
 	return cut(text), added, removed
 }
 
-func texts(c tool.Change) (before, after string, ok bool) {
-	before, err := text(c.Before)
-	if err == nil {
-		after, err = text(c.After)
+func texts(c tool.Change) (before, after content, err error) {
+	if before, err = contentOf(c.Before); err == nil {
+		after, err = contentOf(c.After)
 	}
-	return before, after, err == nil
+	return before, after, err
 }
 
 // becomes says of content that is not shown whether it is another one.
@@ -531,29 +583,32 @@ func numbers(c tool.Change) string {
 	return s
 }
 
-// text is the content of a version that is text; empty for one that is not
+// contentOf is the content of a version that is text; empty for one that is not
 // there or has no content.
-func text(v *tool.Version) (string, error) {
+func contentOf(v *tool.Version) (content, error) {
 	if !regular(v) {
-		return "", nil
+		return content{}, nil
 	}
 	if v.Size > maxText {
-		return "", fmt.Errorf("%d bytes are too long to compare", v.Size)
+		return content{}, fmt.Errorf("%d bytes are too long to compare", v.Size)
 	}
 	r, err := v.Open()
 	if err != nil {
-		return "", err
+		return content{}, err
 	}
 	defer r.Close()
 	data, err := io.ReadAll(io.LimitReader(r, maxText+1))
-	switch {
-	case err != nil:
-		return "", err
-	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
-		return "", fmt.Errorf("it is not UTF-8 text")
+	if err != nil {
+		return content{}, err
 	}
-	return string(data), nil
+	text, encoding, ok := decoded(data)
+	if !ok {
+		return content{}, errNoText
+	}
+	return content{text, encoding}, nil
 }
+
+var errNoText = errors.New("it is no text")
 
 func bytesOf(n int64) string {
 	if n == 1 {

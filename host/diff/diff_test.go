@@ -19,6 +19,10 @@ func file(content string) *tool.Version {
 	}}
 }
 
+func modified(before, after string) tool.Change {
+	return tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file(before), After: file(after)}
+}
+
 func TestUnified(t *testing.T) {
 	gone := errors.New("the file is another one by now")
 	dir, link := &tool.Version{Mode: fs.ModeDir | 0o755}, &tool.Version{Mode: fs.ModeSymlink | 0o777}
@@ -41,7 +45,25 @@ func TestUnified(t *testing.T) {
 		{"mode", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x"), After: &tool.Version{Size: 1, Mode: 0o600, Open: file("x").Open}},
 			"modified a (mode -rw-------, before -rw-r--r--)\n"},
 		{"binary", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x\x00"), After: file("\xff\xfe\xfd")},
-			"modified a (3 bytes, before 2)\na: it is not UTF-8 text, and the content changes\n"},
+			"modified a (3 bytes, before 2)\na: it is no text, and the content changes\n"},
+		{"lines that end in CRLF", modified("one\r\ntwo\r\n", "one\r\n2\r\n"), "modified a (8 bytes, before 10)\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"},
+		{"a new file whose lines end in CRLF", tool.Change{Path: "/ws/a", Kind: tool.Created, After: file("one\r\n")},
+			"created a (5 bytes)\n--- /dev/null\n+++ b/a\n\\ its lines end in CRLF\n@@ -0,0 +1 @@\n+one\n"},
+		{"line ends that change", modified("one\r\ntwo\r\n", "one\n2\n"),
+			"modified a (6 bytes, before 10)\n--- a/a\n+++ b/a\n\\ line endings change from CRLF to LF\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"},
+		{"nothing but line ends that change", modified("one\r\n", "one\n"), "modified a (4 bytes, before 5)\na: line endings change from CRLF to LF, and nothing else\n"},
+		{"lines of which some come to end in CRLF", modified("one\ntwo\n", "one\ntwo\r\n"),
+			"modified a (9 bytes, before 8)\n--- a/a\n+++ b/a\n\\ line endings change from LF to a mix of both\n@@ -1,2 +1,2 @@\n one\n-two\n+two\r\n"},
+		{"a CR within a line", modified("one\r\n", "one\r\r\n"), "modified a (6 bytes, before 5)\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+one\r\n"},
+		{"UTF-16 with a mark", modified("\xff\xfea\x00\xe9\x00", "\xff\xfeb\x00\xe9\x00"),
+			"modified a\n--- a/a\n+++ b/a\n\\ it is in UTF-16, little-endian with a byte order mark\n@@ -1 +1 @@\n-aé\n\\ No newline at end of file\n+bé\n\\ No newline at end of file\n"},
+		{"UTF-16 without one", modified("\x00o\x00n\x00e\x00\n", "\x00t\x00w\x00o\x00\n"),
+			"modified a\n--- a/a\n+++ b/a\n\\ it is in UTF-16, big-endian\n@@ -1 +1 @@\n-one\n+two\n"},
+		{"half of a character of UTF-16", modified("\xff\xfea\x00", "\xff\xfe\x00\xd8"), "modified a\na: it is no text, and the content changes\n"},
+		{"Windows-1252", modified("caf\xe9 \x80\n", "cafe\n"), "modified a (5 bytes, before 7)\n--- a/a\n+++ b/a\n\\ it is in Windows-1252\n@@ -1 +1 @@\n-café €\n+cafe\n"},
+		{"an encoding that changes", modified("caf\xe9\n", "caf\u00e9\n"), "modified a (6 bytes, before 5)\na: the encoding changes from Windows-1252 to UTF-8, and nothing else\n"},
+		{"UTF-8 in which a byte is damaged", modified("\u00e9\u00e9\xe9\n", "\u00e9\n"), "modified a (3 bytes, before 6)\na: it is no text, and the content changes\n"},
+		{"a mark that is lost", modified("\uFEFFone\n", "one\n"), "modified a (4 bytes, before 7)\na: the encoding changes from UTF-8 with a byte order mark to UTF-8, and nothing else\n"},
 		{"unreadable", tool.Change{Path: "/ws/a", Kind: tool.Removed, Before: &tool.Version{Open: func() (io.ReadCloser, error) { return nil, gone }}},
 			"removed a (0 bytes)\na: the file is another one by now\n"},
 		{"executable", tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Mode: 0o755, Open: file("").Open}}, "created a (0 bytes) (mode -rwxr-xr-x)\n"},
@@ -50,9 +72,9 @@ func TestUnified(t *testing.T) {
 		{"directory for one", tool.Change{Path: "/ws/d", Kind: tool.DirectoryCreated, After: &tool.Version{Mode: fs.ModeDir | 0o700}}, "directory created d (mode drwx------)\n"},
 		{"link", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: link, After: link}, "renamed b from a (symbolic link)\n"},
 		{"renamed binary", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: file("\x00"), After: file("\x00")},
-			"renamed b from a\nb: it is not UTF-8 text, and the content stays\n"},
+			"renamed b from a\nb: it is no text, and the content stays\n"},
 		{"renamed binary with other content", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: file("\x00"), After: file("\xff")},
-			"renamed b from a\nb: it is not UTF-8 text, and the content changes\n"},
+			"renamed b from a\nb: it is no text, and the content changes\n"},
 		{"a name that could look like more", tool.Change{Path: "/ws/x (3 bytes) from y", Kind: tool.Created, After: file("")},
 			`created "x (3 bytes) from y" (0 bytes)` + "\n"},
 		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, Names: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the others keep what it was)\n"},
@@ -158,6 +180,25 @@ func TestWhatWasMoved(t *testing.T) {
 	}
 	if text, _ := Unified(t.Context(), changes, "/ws"); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
 		t.Error(text)
+	}
+}
+
+// One that is there again by another name, and with another line, was moved, too; of two
+// the one that is more like it.
+func TestWhatWasMovedAndChanged(t *testing.T) {
+	changes := []tool.Change{
+		{Path: "/ws/a", Kind: tool.Removed, Before: file("one\ntwo\nthree\nfour\n")},
+		{Path: "/ws/b", Kind: tool.Removed, Before: file("one\ntwo\nthree\nfour\nfive\n")},
+		{Path: "/ws/c", Kind: tool.Created, After: file("zero\none\ntwo\nthree\nfour\nfive\n")},
+		{Path: "/ws/d", Kind: tool.Created, After: file("one\nsome others\n")},
+		{Path: "/ws/e", Kind: tool.Created, After: file("\x00")},
+	}
+	want := []string{"removed a (19 bytes)", "renamed c from b (29 bytes, before 24)", "created d (16 bytes)", "created e (1 byte)"}
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
+		t.Error(d)
+	}
+	if _, added, removed := Of(Moves(t.Context(), changes)[1], "/ws", func([]byte) bool { return false }); added != 1 || removed != 0 {
+		t.Errorf("+%d -%d", added, removed)
 	}
 }
 

@@ -47,6 +47,7 @@ type account struct {
 // changes is what the log says of what is about to be changed, and the contents by
 // which it can be undone. It fails if that is not possible any more.
 func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, [][]byte, error) {
+	changes = diff.Moves(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
 	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
 		body.Summary = lines

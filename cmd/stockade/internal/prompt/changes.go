@@ -48,13 +48,20 @@ func spans(text string) []span {
 	}
 	for i := 0; i < len(lines); {
 		from, isFrom := strings.CutPrefix(lines[i], "--- ")
-		if !isFrom || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart.MatchString(lines[i+2]) {
+		start := i + 2 // of the hunks, behind what is said of all of the file
+		for start < len(lines) && strings.HasPrefix(lines[start], `\ `) {
+			start++
+		}
+		if !isFrom || start >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart.MatchString(lines[start]) {
 			plain(lines[i])
 			i++
 			continue
 		}
 		s := span{from: from, to: lines[i+1][len("+++ "):]}
-		i += 2
+		for _, note := range lines[i+2 : start] {
+			s.lines = append(s.lines, line{sign: '\\', text: note})
+		}
+		i = start
 		for whole := true; whole && i < len(lines); {
 			hunk := hunkStart.FindStringSubmatch(lines[i])
 			if hunk == nil {
@@ -134,6 +141,14 @@ func (s span) counts() string {
 	return fmt.Sprintf("+%d -%d", come, goes)
 }
 
+// order is where it stands among others: a file that is new or gone comes last.
+func (s span) order() int {
+	if s.from == "/dev/null" || s.to == "/dev/null" {
+		return 1
+	}
+	return 0
+}
+
 // name is what the file is called, as host/diff writes it.
 func (s span) name() string {
 	if name, ok := strings.CutPrefix(s.to, "b/"); ok {
@@ -142,9 +157,18 @@ func (s span) name() string {
 	return strings.TrimPrefix(s.from, "a/")
 }
 
+// around is how much is shown of what is around differences.
+type around int
+
+const (
+	nothing around = iota
+	aLine          // or as many as contextFor
+	everything
+)
+
 // rows are the lines behind bars. Of the differences of a file the numbers stand before
-// them; all has what is around them, too.
-func (s span) rows(width int, all bool) (rows []row) {
+// them.
+func (s span) rows(width int, context around) (rows []row) {
 	if s.from == "" {
 		var texts []string
 		for _, l := range s.lines {
@@ -159,7 +183,7 @@ func (s span) rows(width int, all bool) (rows []row) {
 	tabs := s.tabs()
 	for i := 0; i < len(s.lines); i++ {
 		l := s.lines[i]
-		if l.far && !all {
+		if l.far && context < everything || l.sign == ' ' && context < aLine {
 			continue
 		}
 		end := i + 1
@@ -243,7 +267,7 @@ func (s span) title() string { return cmp.Or(s.told, s.name()) }
 
 // plainChange is a line about one change in which nothing can deceive: no blank, quote
 // or letter beyond ASCII stands in a name.
-var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( \([a-z0-9, -]+\))*$`)
+var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( from [A-Za-z0-9._/+@~-]+)?( \([a-z0-9, -]+\))*$`)
 
 // alone is the one line that tells of all changes, and how many lines come and go, if
 // it may stand in a row of ours.

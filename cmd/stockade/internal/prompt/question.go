@@ -359,7 +359,7 @@ func (p *page) texts(q Question, room int) {
 	case q.Command != "":
 		p.text(q.Command, left())
 	case q.Changes == "" && len(q.Call.Args) > len("{}"):
-		p.text(words.JSON(q.Call.Args), left())
+		p.arguments(q, left())
 	}
 	if nothingChanged(q) {
 		p.ours("", "  ", "it has changed "+q.Changes)
@@ -385,26 +385,40 @@ func (p *page) texts(q Question, room int) {
 }
 
 // files writes what changes in each file, under its title unless that stands above, in
-// about so many rows: titles are folded last.
+// about so many rows: titles are folded last, and what is around differences first. Files
+// that were there, and still are, come before others, and get their rows before them.
 func (p *page) files(changes []span, titled bool, most int) {
-	var titles, texts [][]row
-	var lengths []int
-	for _, s := range changes {
-		var title, text []row
-		if s.from == "" {
-			title = s.rows(p.v.width(), p.all)
-			if titled {
-				continue
-			}
-		} else if text = s.rows(p.v.width(), p.all); !titled {
-			title = rowsOf("", s.title()+"  "+s.counts(), "", p.v.width())
-		}
-		titles, texts, lengths = append(titles, title), append(texts, text), append(lengths, len(text))
+	if titled && changes[0].from == "" {
+		return
 	}
-	each := shares(lengths, most-len(slices.Concat(titles...)))
+	changes = slices.Clone(changes)
+	slices.SortStableFunc(changes, func(a, b span) int { return cmp.Compare(a.order(), b.order()) })
+	show := func(context around) (titles, texts [][]row, total int) {
+		for _, s := range changes {
+			title, text := s.rows(p.v.width(), context), []row(nil)
+			if s.from != "" {
+				title, text = nil, title
+			}
+			if s.from != "" && !titled {
+				title = rowsOf("", s.title()+"  "+s.counts(), "", p.v.width())
+			}
+			titles, texts, total = append(titles, title), append(texts, text), total+len(title)+len(text)
+		}
+		return titles, texts, total
+	}
+	context := aLine
+	if p.all {
+		context = everything
+	}
+	titles, texts, total := show(context)
+	if !p.all && total > most {
+		titles, texts, _ = show(nothing)
+	}
+	each := sharesOf(changes, texts, most-len(slices.Concat(titles...)))
 	var rows []row
 	hidden := 0
 	for i, text := range texts {
+		each := each[changes[i].order()]
 		rows = append(rows, titles[i]...)
 		switch {
 		case p.all || len(text) <= each:
@@ -422,6 +436,25 @@ func (p *page) files(changes []span, titled bool, most int) {
 		p.folded = true
 	}
 	p.barred(rows, max(most, leastFolded))
+}
+
+// sharesOf is how many rows each text can have at most, by the order of its file. Those
+// that come last are left a few rows each, if that takes no more than a half.
+func sharesOf(changes []span, texts [][]row, left int) (each [2]int) {
+	var lengths [2][]int
+	for i, s := range changes {
+		lengths[s.order()] = append(lengths[s.order()], len(texts[i]))
+	}
+	reserved := leastFolded * len(lengths[1])
+	if reserved > left/2 {
+		reserved = 0
+	}
+	each[0] = shares(lengths[0], left-reserved)
+	for _, n := range lengths[0] {
+		left -= min(n, each[0])
+	}
+	each[1] = shares(lengths[1], left)
+	return each
 }
 
 // shares is how many rows each text can have at most, of so many for all of them.

@@ -72,6 +72,47 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ 5   five
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
+		"edits before new files, and what changes before what is around it": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Changes: "created a (9 bytes)\nmodified b\n" +
+			"--- /dev/null\n+++ b/a\n@@ -0,0 +1,40 @@\n" + strings.Repeat("+x\n+y\n", 20) +
+			"--- a/b\n+++ b/b\n" + strings.Repeat("@@ -1,3 +1,3 @@\n before\n-one\n+two\n after\n", 4)}, `
+  apply_patch wants to keep what it did
+     │ modified b  +4 -4
+     │ 2 - one
+     │ 2 + two
+     │ 2 - one
+     │ 2 + two
+     │ 2 - one
+     │ 2 + two
+     │ 2 - one
+     │ 2 + two
+     │ created a (9 bytes)  +40 -0
+     │  1 + x
+     │  2 + y
+     │  3 + x
+     │  4 + y
+     │  5 + x
+     ~ 30 of 40 rows are folded, 30 of them with text
+     │ 36 + y
+     │ 37 + x
+     │ 38 + y
+     │ 39 + x
+     │ 40 + y
+  Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
+`},
+		"a file that was moved and changed": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Scopes: []policy.Scope{policy.ScopeOnce},
+			Changes: "renamed t/b.py from t/a.py (9 bytes, before 8)\n--- a/t/a.py\n+++ b/t/b.py\n@@ -1 +1 @@\n-one\n+two\n"}, `
+  apply_patch  renamed t/b.py from t/a.py (9 bytes, before 8)             +1 -1
+     │ 1 - one
+     │ 1 + two
+  Keep these changes?  [y]1 yes  [n]2 no  [?]
+`},
+		"an edit of a file in another encoding": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: diff(`\ it is in UTF-16`, "@@ -1 +1 @@", "-a", "+é"), Scopes: everyScope}, `
+  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
+     │     \ it is in UTF-16
+     │ 1 - a
+     │ 1 + é
+  Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
+`},
 		"a command that has run": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "git commit -am two", Dir: "/ws", Tier: 3, Scopes: everyScope, Changes: "git: 1 commit on main: \"two\"\n",
 		}, `
@@ -115,10 +156,48 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 		}, `
   http_fetch wants to run
   (it reaches the network, and no rule opens a.example)
-     │ {"url":"https://a.example/x"}
+     │ GET https://a.example/x
   may reach b.example, a.example
   Let it reach a.example?  [y]1 once
     [s]2 every http_fetch to a.example, this session  [n]3  [?]
+`},
+		"a request says what is sent where, however long that is": {policy.Question{
+			Call: tool.Call{Args: json.RawMessage(`{"body":"` + strings.Repeat(`line\nGET https://other.example\n`, 40) + `","format":"raw","headers":{"x-b":"1\n2","x-a":"3"},"method":"POST","url":"http://127.0.0.1:8978/x"}`)},
+			Tool: "http_fetch", Reason: "it reaches the network", Network: []string{"127.0.0.1:8978"}, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  http_fetch wants to run   (it reaches the network)
+     │ POST http://127.0.0.1:8978/x
+     │ x-a: 3
+     │ x-b: 1<newline>2
+     │ with {"format":"raw"}
+  and sends 1.2 KiB
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     ~ 66 of 81 rows are folded, 66 of them with text
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ line
+     │ GET https://other.example
+     │ 
+  Let it reach 127.0.0.1:8978?  [y]1 once  [n]2 no  [d] all of it  [?]
+`},
+		"a search says for what": {policy.Question{
+			Call: tool.Call{Args: json.RawMessage(`{"num_results":3,"query":"nobody <b>\n[y]1"}`)}, Tool: "web_search", Reason: "it reaches the network", Network: []string{"api.example.com"}, Scopes: []policy.Scope{policy.ScopeOnce},
+		}, `
+  web_search wants to run   (it reaches the network)
+     │ nobody <b><newline>[y]1
+     │ with {"num_results":3}
+     ! it holds text that looks like this program's own; what stands behind a
+     : bar is never ours
+  Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
 		"what somebody else asks about each time": {policy.Question{
 			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, Asks: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
@@ -133,15 +212,15 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 		"several files, and one that is no text": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "x", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce},
-			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is not UTF-8 text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
+			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is no text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
 		}, `
   bash has run
      │ x
   it would change
      │ modified p.png (2 bytes, before 1)
+     │ p.png: it is no text
      │ created b (2 bytes)  +1 -0
      │ 1 + --- a/x
-     │ p.png: it is not UTF-8 text
      │ removed "a b" (2 bytes)  +0 -1
      │ 1 - 1
   in /ws, jail tier 3
@@ -290,7 +369,7 @@ func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
 		diff("@@ -1 +1 @@", "-\tx", "+    x"):      "     │ 1 - <tab>x\n     │ 1 +     x\n",
 	} {
 		s := spans(text)
-		if got := toText(s[len(s)-1].rows(80, true)); got != want {
+		if got := toText(s[len(s)-1].rows(80, everything)); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}

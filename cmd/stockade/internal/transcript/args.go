@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
@@ -17,7 +18,9 @@ import (
 func mainArgs(name string, arguments json.RawMessage) string {
 	var a struct {
 		Path, Pattern, Command, Content *string
-		Patch, Operation                *string
+		Patch, Operation, URL, Query    *string
+		Method, Revision                string
+		Raw, Staged                     bool
 		LineStart                       int     `json:"line_start"`
 		LineEnd                         int     `json:"line_end"`
 		Old                             *string `json:"old_string"`
@@ -32,8 +35,36 @@ func mainArgs(name string, arguments json.RawMessage) string {
 			return command(*a.Content)
 		case name == "bash" && a.Command != nil:
 			return " " + command(*a.Command)
-		case name == "file_read" && a.Path != nil && a.Offset > 0:
-			return fmt.Sprintf("%s, from line %d", inline(*a.Path), a.Offset)
+		case name == "file_read" && a.Path != nil:
+			out := inline(*a.Path)
+			switch {
+			case a.Offset < 0:
+				out += ", the last " + words.Plural(-max(a.Offset, -math.MaxInt32), "line")
+			case a.Offset > 0:
+				out += fmt.Sprintf(", from line %d", a.Offset)
+			}
+			if a.Raw {
+				out += ", raw"
+			}
+			return out
+		case name == "http_fetch" && a.URL != nil && (a.Method == "" || a.Method == "GET"):
+			return inline(*a.URL)
+		case name == "http_fetch" && a.URL != nil:
+			return inline(a.Method) + " " + inline(*a.URL)
+		case name == "web_search" && a.Query != nil:
+			return `"` + inline(*a.Query) + `"`
+		case name == "git" && a.Operation != nil:
+			out := inline(*a.Operation)
+			if a.Staged {
+				out += " staged"
+			}
+			if a.Revision != "" {
+				out += " " + inline(a.Revision)
+			}
+			if a.Path != nil {
+				out += " " + inline(*a.Path)
+			}
+			return out
 		case name == "file_edit" && a.Path != nil && a.Old != nil && a.New != nil:
 			out := inline(*a.Path) + "  " + word(*a.Old) + " → " + word(*a.New)
 			if a.All {
@@ -61,11 +92,17 @@ func mainArgs(name string, arguments json.RawMessage) string {
 				out += " in " + inline(*a.Path)
 			}
 			return out
-		case (name == "ls" || name == "file_read") && a.Path != nil:
+		case name == "ls" && a.Path != nil:
 			return inline(*a.Path)
 		}
 	}
 	return otherArgs(arguments)
+}
+
+// reads reports whether a call asks for the content of a file, which nobody needs to see.
+func reads(name string, arguments json.RawMessage) bool {
+	var a struct{ Operation string }
+	return name == "file_read" || name == "filesystem" && json.Unmarshal(arguments, &a) == nil && a.Operation == "read"
 }
 
 // patched are the files that a patch names.

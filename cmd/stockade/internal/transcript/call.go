@@ -3,7 +3,9 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +42,7 @@ type call struct {
 	begun   bool // its row is shown, without what came of it
 	state   string
 	since   time.Time // when it began to run
+	reads   bool      // it gives the content of a file
 	exec    bool      // it may start processes
 	staged  bool      // what it changes is decided when it has run
 	decided *session.Decision
@@ -131,7 +134,9 @@ func (t *Transcript) call(e session.Event, out *parts) {
 		if m, ok := e.Message(); ok {
 			var data llm.CallData
 			if json.Unmarshal(m.Data, &data) == nil {
-				c.name, c.args = words.ToolName(data.Function.Name), mainArgs(data.Function.Name, json.RawMessage(data.Function.Arguments))
+				arguments := json.RawMessage(data.Function.Arguments)
+				c.name, c.args = words.ToolName(data.Function.Name), mainArgs(data.Function.Name, arguments)
+				c.reads = reads(data.Function.Name, arguments)
 			} else {
 				c.name, c.args = "(unknown)", inline(m.Content)
 			}
@@ -329,8 +334,11 @@ func (t *Transcript) came(c *call) (rows []string) {
 	hint, _ := Aside(env.Result)
 	if env.Success && !t.o.Typed {
 		rows = append(rows, t.images(env.Images)...)
+		if _, to := c.fetched(); to != "" {
+			rows = append(rows, p.say(terminal.Dim, "redirected to "+to)...)
+		}
 		text := OutputText(env.Result)
-		if t.o.Verbose || c.exec || (c.name != "file_read" && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
+		if t.o.Verbose || c.exec || (!c.reads && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
 		if text := StderrText(env.Result); c.exec && text != "" {
@@ -381,6 +389,9 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	switch {
 	case env.Code == tool.CodeDenied && c.asked():
 		return nil // that is said in a word
+	case env.Code == tool.CodeUnknownTool && env.Hint != "" && !t.o.Verbose: // the row says so already
+		rows = p.say("", words.Clip(env.Hint, maxLine))
+	case c.ended() && !t.o.Verbose: // so does it of this
 	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case !env.Code.OfHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
@@ -398,6 +409,13 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	}
 	return rows
 }
+
+// ended reports whether a person has ended a call while it ran.
+func (c *call) ended() bool {
+	return c.result.Code == tool.CodeCancelled && stoppedAfter.MatchString(c.result.Error)
+}
+
+var stoppedAfter = regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`)
 
 // asked reports whether a person has been asked.
 func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil }
@@ -495,6 +513,8 @@ func (t *Transcript) outcome(c *call) []span {
 		return []span{{terminal.Yellow, "you said no"}}
 	case env.Code == tool.CodeDenied:
 		return []span{{terminal.Red, "not allowed"}}
+	case c.ended():
+		what, style = "you stopped it", terminal.Red
 	default:
 		if what, style = outcomes[env.Code], terminal.Red; what == "" {
 			what = "failed"
@@ -542,10 +562,76 @@ func (c *call) success() (what, style string) {
 	if n := len(c.result.Images); n > 0 {
 		return words.Plural(n, "image"), ""
 	}
+	if status, _ := c.fetched(); status != 0 && status != 200 {
+		if status >= 400 {
+			style = terminal.Red
+		}
+		return strconv.Itoa(status), style
+	}
 	if lines == 0 {
 		return "empty", ""
 	}
+	if c.name == "file_read" && c.reads {
+		return c.page(), ""
+	}
 	return words.Plural(lines, "line"), ""
+}
+
+// fetched is the status of a request, and where it was redirected to; of other calls
+// neither.
+func (c *call) fetched() (status int, to string) {
+	var fields struct {
+		Status    int
+		URL, Note string
+	}
+	if c.name != "http_fetch" || json.Unmarshal(c.result.Result, &fields) != nil {
+		return 0, ""
+	}
+	if fields.URL != "" && strings.Contains(fields.Note, "redirected to "+fields.URL) {
+		to = words.Clip(terminal.Line(fields.URL), maxLine)
+	}
+	return fields.Status, to
+}
+
+var leadingNumber = regexp.MustCompile(`^(\d{1,9}): `)
+
+// page says which lines of a file were read, and how many it has. The note that may
+// follow them is none.
+func (c *call) page() string {
+	var fields struct {
+		Output string
+		Lines  int
+		Next   int `json:"next_offset"`
+	}
+	_ = json.Unmarshal(c.result.Result, &fields) // of another form, it says nothing
+	read := strings.Count(fields.Output, "\n")
+	if !strings.HasSuffix(fields.Output, "\n") {
+		read++
+	}
+	last := fields.Lines
+	if fields.Next > 0 {
+		last = fields.Next - 1
+	}
+	if last <= 0 { // of a directory, too
+		return words.Plural(read, "line")
+	}
+	if m := leadingNumber.FindStringSubmatch(fields.Output); m != nil {
+		first, _ := strconv.Atoi(m[1])
+		if n := last - first + 1; n == read || n == read-1 {
+			read = n
+		}
+	}
+	of := ""
+	if fields.Lines > 0 {
+		of = " of " + words.Exact(int64(fields.Lines))
+	}
+	switch {
+	case read == fields.Lines:
+		return words.Plural(read, "line")
+	case read == 1:
+		return fmt.Sprintf("line %d%s", last, of)
+	}
+	return fmt.Sprintf("lines %d to %d%s", last-read+1, last, of)
 }
 
 // cost is what a call has taken.

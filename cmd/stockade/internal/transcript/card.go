@@ -73,7 +73,7 @@ func recordOf(e session.Event, number int) *record {
 	var data llm.CallData
 	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
 		r.name, r.arguments = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments)
-		r.args = mainArgs(data.Function.Name, r.arguments)
+		r.args, r.reads = mainArgs(data.Function.Name, r.arguments), reads(data.Function.Name, r.arguments)
 	}
 	return r
 }

@@ -108,7 +108,7 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int
 		rows = p.prose(terminal.Dim, clipped(c.changes.Summary))
 	}
 	files := c.changes.Files
-	alone := !context && len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
+	alone := !context && len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != "" && files[0].From == ""
 	room, left := mostLines, 0
 	for i, f := range files[:min(len(files), mostFiles)] {
 		if c.changes.Summary == nil && !alone {

@@ -92,6 +92,11 @@ func TestACallIsARow(t *testing.T) {
 	}
 	started := event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: "x", Workspace: "/w"})
 	denied := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "Git runs this file by itself.")
+	unknown := tool.Failed(tool.CodeUnknownTool, tool.NotFound, `there is no tool "fetch"`)
+	unknown.Err.Hint = tool.Advise("did you mean %q?", "http_fetch")
+	gaveAll := func(call, result string) session.Event {
+		return returned(call, tool.Result{Output: json.RawMessage(result)})
+	}
 	manyLines := strings.TrimSuffix(strings.Repeat("line\n", 9)+"a\nb\nc\n", "\n")
 	for name, c := range map[string]struct {
 		events []session.Event
@@ -100,6 +105,37 @@ func TestACallIsARow(t *testing.T) {
 		"a read says only how long it is": {
 			[]session.Event{proposed("a", "file_read", `{"path":"notes.md"}`), gave("a", "1: a\n2: b")}, `
   1  file_read notes.md                                       2 lines     3 ms
+`},
+		"the note below a page is no line of it": {
+			[]session.Event{proposed("a", "file_read", `{"path":"big.txt","offset":5}`), gaveAll("a", `{"output":"5: a\n6: b\n[1999994 more lines follow]","lines":2000000,"next_offset":7}`)}, `
+  1  file_read big.txt, from line 5         lines 5 to 6 of 2,000,000     3 ms
+`},
+		"nor is it of a whole file": {
+			[]session.Event{proposed("a", "file_read", `{"path":"a.txt"}`), gaveAll("a", `{"output":"1: a\n2: b\n[the file is utf-16le]","lines":2}`)}, `
+  1  file_read a.txt                                          2 lines     3 ms
+`},
+		"what is read as it is has lines that begin with anything": {
+			[]session.Event{proposed("a", "file_read", `{"path":"a.txt","raw":true,"limit":1,"offset":2}`), gaveAll("a", `{"output":"[b]\n","lines":3,"next_offset":3}`)}, `
+  1  file_read a.txt, from line 2, raw                    line 2 of 3     3 ms
+`},
+		"whichever tool reads a file, it is not shown": {
+			[]session.Event{proposed("a", "filesystem", `{"operation":"read","path":"a.txt"}`), gave("a", "a\nb\n")}, `
+  1  filesystem read a.txt                                    2 lines     3 ms
+`},
+		"a request shows its status, and where it came to": {
+			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), gaveAll("a", `{"output":"x","status":500,"url":"https://b.example/","note":"https:// was put before the URL; the server redirected to https://b.example/"}`)}, `
+  1  http_fetch a.example                                         500     3 ms
+     redirected to https://b.example/
+     │ x
+`},
+		"a call that is no command was stopped": {
+			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "http_fetch was cancelled after 250003 units of fuel"))}, `
+  1  http_fetch a.example                              you stopped it     3 ms
+`},
+		"an unknown tool is said once, with what to call instead": {
+			[]session.Event{proposed("a", "fetch", `{}`), returned("a", unknown)}, `
+  1  fetch                                               no such tool     3 ms
+     did you mean "http_fetch"?
 `},
 		"an image is what it is, and no data": {
 			[]session.Event{proposed("a", "file_read", `{"path":"a.png"}`), returned("a", tool.Result{Output: tool.Text("image/png, 640x480, 31.2 KB"),
@@ -125,7 +161,7 @@ func TestACallIsARow(t *testing.T) {
 		"a command that was stopped shows what it has written": {
 			[]session.Event{bash, runs, event(session.TypeProgress, "a", tool.Progress{Output: "ok a\nok b\n"}), answered(nil, ""),
 				returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "bash was cancelled after 191577 units of fuel"))}, `
-  1  bash  go test ./...                                      stopped     3 ms
+  1  bash  go test ./...                               you stopped it     3 ms
      │ ok a
      │ ok b
 `},
@@ -165,6 +201,14 @@ func TestACallIsARow(t *testing.T) {
      │ 120 - old
      │      \ No newline at end of file
      │ 120 + new
+`},
+		"an edit of a file in another encoding says so": {
+			[]session.Event{started, edit, event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{
+				{Path: "/w/a", Kind: tool.Modified, Added: 1, Removed: 1, Diff: "--- a/a\n+++ b/a\n\\ it is in UTF-16\n@@ -4 +4 @@\n-x\n+y\n"}}}), gave("a", "Replaced 1")}, `
+  1  file_edit notes.md  "TODO" → "DONE", all                   +1 −1     3 ms
+     │    \ it is in UTF-16
+     │ 4 - x
+     │ 4 + y
 `},
 		"what was announced and came to nothing is not shown": {
 			[]session.Event{edit, event(session.TypeCallChanges, "a", edited), returned("a", tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"))}, `

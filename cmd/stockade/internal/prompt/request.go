@@ -1,0 +1,65 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// arguments writes what a tool that runs no command is called with, in about so many
+// rows. Of a request it is said first what is sent where, which is not folded before
+// what is sent.
+func (p *page) arguments(q Question, room int) {
+	rest := map[string]json.RawMessage{}
+	if json.Unmarshal(q.Call.Args, &rest) != nil {
+		p.text(words.JSON(q.Call.Args), room)
+		return
+	}
+	take := func(name string, value any) bool {
+		ok := rest[name] != nil && json.Unmarshal(rest[name], value) == nil
+		if ok {
+			delete(rest, name)
+		}
+		return ok
+	}
+	begin := len(p.out)
+	left := func() int { return max(room-(len(p.out)-begin), sideRows) }
+	var url, query, body string
+	method, headers := "GET", map[string]string{}
+	switch {
+	case q.Tool == "http_fetch" && take("url", &url):
+		take("method", &method)
+		p.lines([]string{method + " " + url}, max(room/2, leastFolded))
+		if take("headers", &headers) {
+			var lines []string
+			for _, name := range slices.Sorted(maps.Keys(headers)) {
+				lines = append(lines, name+": "+headers[name])
+			}
+			p.lines(lines, max(left()/2, leastFolded))
+		}
+		take("body", &body)
+	case q.Tool == "web_search" && take("query", &query):
+		p.lines([]string{query}, left())
+	default:
+		p.text(words.JSON(q.Call.Args), room)
+		return
+	}
+	if len(rest) > 0 {
+		p.text("with "+string(tool.Marshal(rest)), sideRows)
+	}
+	if body != "" {
+		p.ours("", "  ", fmt.Sprintf("and sends %s", words.Bytes(int64(len(body)))))
+		p.text(body, left())
+	}
+}
+
+// lines writes texts of others, each as one line.
+func (p *page) lines(texts []string, most int) {
+	p.look(strings.Join(texts, "\n"))
+	p.barred(gutter(texts, p.v.width()), most)
+}
