@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -33,7 +34,12 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 
 // finish records the result, and returns it as it was recorded.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
-	result = p.d.repeats.count(p.call, p.redact(result))
+	result = p.redact(result)
+	keeps := p.keeps(result)
+	for _, draft := range keeps {
+		p.did.made = map[string][sha256.Size]byte{"store of " + p.call.Tool: sha256.Sum256(draft.Body)}
+	}
+	result = p.d.repeats.count(p.call, p.did, result)
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}
@@ -45,7 +51,7 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 	if p.call.Turn == 0 {
 		message = message.WithoutImages() // no model reads them here; what gives them to one records them
 	}
-	drafts := append(p.keeps(result), p.draft(session.TypeToolResult, message))
+	drafts := append(keeps, p.draft(session.TypeToolResult, message))
 	events, err := p.append(ctx, append(drafts, p.news(result)...)...)
 	for _, e := range events {
 		p.d.kept.Fold(e)
