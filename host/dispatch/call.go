@@ -30,6 +30,8 @@ type pending struct {
 	limit  string      // what the result says of the end of the loop
 	usage  tool.Usage  // of the guest, once it has run
 	did    effect      // on files
+	lines  []int       // the numbers of lines in its arguments, if the host has moved them
+	moved  string      // what its caller is told of that
 	result tool.Result
 	err    error
 	view   *kept.View // of the store of its module; nil: it has none
