@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/sdk/go/patch"
@@ -149,7 +150,10 @@ func (s *patchStep) prepare(wantHash string) error {
 		return checkHash(s.l, info.Size(), wantHash)
 	}
 	t, err := readForEdit(s.l, wantHash)
-	if err != nil {
+	switch {
+	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
+		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)
+	case err != nil:
 		return err
 	}
 	s.did = "Updated " + s.l.shown()
@@ -197,7 +201,8 @@ func (s *patchStep) carryOut() error {
 // fit finds where the hunks belong, and the changes that they make. A hunk belongs
 // where all its lines are, behind the hunk before it: exactly, or but for white space
 // at the ends of lines, which the note says. If that is at several places, its anchors
-// have to tell which is meant: it is never the most similar one.
+// have to tell which is meant, or the line that a unified diff says: it is never the most
+// similar one.
 func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error) {
 	pos := 0
 	for i, h := range hunks {
@@ -221,6 +226,9 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}
 			sure = false // one place or none
+		}
+		if i := slices.IndexFunc(found, func(at int) bool { return t.lineAt(at) == h.At }); i >= 0 && len(found) > 1 {
+			found = found[i : i+1]
 		}
 		switch {
 		case len(found) == 0:

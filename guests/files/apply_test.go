@@ -122,6 +122,19 @@ Moved renamed to r`
 	}
 }
 
+// TestAUnifiedDiffIsApplied at the line that it says, where its lines are at several.
+func TestAUnifiedDiffIsApplied(t *testing.T) {
+	tree(t, map[string]string{"f": code, "gone": "x\n"})
+	out := works(t, applyPatch, patchArgs{
+		Patch:          "--- a/f\n+++ b/f\n@@ -8 +8 @@ func two() {\n-\treturn 1\n+\treturn 2\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+new\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+		ExpectedSHA256: map[string]string{"f": hashOf([]byte(code)), "gone": hashOf([]byte("x\n"))},
+	})
+	want := map[string]string{"f": strings.Replace(code, "two() {\n\treturn 1", "two() {\n\treturn 2", 1), "new": "new\n"}
+	if diff := cmp.Diff(want, files(t)); diff != "" || out.SHA256["f"] != hashOf([]byte(want["f"])) {
+		t.Errorf("%+v; the files (-want +got):\n%s", out, diff)
+	}
+}
+
 func TestApplyPatchRefuses(t *testing.T) {
 	update := func(hunks string) patchArgs { return patchOf("*** Add File: made\n+x", "*** Update File: f\n"+hunks) }
 	expect := func(sha string) patchArgs {
@@ -135,7 +148,7 @@ func TestApplyPatchRefuses(t *testing.T) {
 		code string
 		says string
 	}{
-		"a unified diff":                   {patchArgs{Patch: "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"}, "INVALID_PATCH", `a patch is "*** Begin Patch"`},
+		"a unified diff":                   {patchArgs{Patch: "--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n"}, "INVALID_PATCH", `a patch is "*** Begin Patch"`},
 		"wrong indentation":                {update("@@\n func one() {\n-    return 1\n+    return 2"), "NO_MATCH", `hunk 1 of f (line 6 of the patch) does not fit: its lines are not in the file from line 1 on; line 4 of the file differs in white space: it is "\treturn 1", and the hunk has "    return 1"; nothing was changed`},
 		"all lines with wrong indentation": {update("@@\n-    return 1\n+    return 2"), "NO_MATCH", `line 4 of the file differs in white space: it is "\treturn 1", and the hunk has "    return 1"`},
 		"a line that has changed since":    {update("@@\n func one() {\n-\treturn 7\n+\treturn 2\n }"), "NO_MATCH", `the nearest is line 4 of the file: it is "\treturn 1", and the hunk has "\treturn 7"`},
@@ -149,11 +162,12 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"several places of the anchor":     {update("@@ def f():\n-    pass\n+    go"), "NOT_UNIQUE", "at lines 13, 17"},
 		"more places than are listed":      {patchOf("*** Update File: many\n@@\n-x\n+y"), "NOT_UNIQUE", "at lines 1, 2, 3, 4, 5, ...:"},
 		"several places, nearly":           {patchOf("*** Update File: nearly\n@@\n-a\n+y"), "NOT_UNIQUE", "at lines 1, 2"},
+		"several places, none as said":     {patchArgs{Patch: "--- a/f\n+++ b/f\n@@ -5 +5 @@\n-\treturn 1\n+\treturn 2\n"}, "NOT_UNIQUE", "at lines 4, 8"},
 		"only added lines":                 {update("@@ class A:\n+x"), "INVALID_PATCH", "only adds lines and does not say where"},
 		"nothing changes":                  {update("@@\n class A:"), "NO_CHANGE", "f already reads like that"},
 		"a new file that exists":           {patchOf("*** Add File: f\n+x"), "FILE_EXISTS", `f exists already, and line 2 of the patch would make it`},
 		"a move to what exists":            {patchOf("*** Update File: f\n*** Move to: many"), "FILE_EXISTS", "many exists already"},
-		"a file that is not there":         {patchOf("*** Update File: g\n@@\n-x"), "", "edit g: no such file or directory; did you mean f?"},
+		"a file that is not there":         {patchOf("*** Update File: g\n@@\n-x"), "", "edit g: no such file or directory; did you mean f?; \"*** Add File: \" makes a new one"},
 		"deleted, and not there":           {patchOf("*** Delete File: gone"), "", "delete gone: no such file or directory"},
 		"a directory deleted":              {patchOf("*** Delete File: dir"), "NOT_A_FILE", "a patch deletes files only"},
 		"a directory updated":              {patchOf("*** Update File: dir\n@@\n-x"), "NOT_A_FILE", "not a regular file"},
@@ -165,7 +179,7 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"a hash that is none":              {expect("x"), "", "not a SHA-256"},
 		"a binary file":                    {patchOf("*** Update File: bin\n@@\n-x\n+y"), "BINARY_FILE", "binary"},
 		"a character that there is not":    {patchOf("*** Update File: latin\n@@\n-grüße\n+→"), "NOT_ENCODABLE", "no '→'"},
-		"a large file":                     {patchOf("*** Update File: large\n@@\n-x\n+y"), "TOO_LARGE", "more than the limit"},
+		"a large file":                     {patchOf("*** Update File: large\n@@\n-x\n+y"), "TOO_LARGE", "edits go up to"},
 		"large files together":             {patchOf("*** Update File: half1\n@@\n-y\n+z", "*** Update File: half2\n@@\n-y\n+z"), "TOO_LARGE", "more than 12.0 MB together"},
 		"a path with a NUL":                {patchOf("*** Add File: a\x00b\n+x"), "", "holds a NUL byte"},
 	}

@@ -98,7 +98,7 @@ func (t *text) edit(changes []change) (edited, error) {
 		size += len(c.text) - (c.end - c.start)
 	}
 	if size > maxEditBytes {
-		return edited{}, t.tooLarge("the result would have", int64(size))
+		return edited{}, t.tooLarge("would have", int64(size))
 	}
 	e := edited{content: apply(t.content, changes)}
 	if size == len(t.content) && bytes.Equal(e.content, t.content) {
@@ -115,7 +115,7 @@ func (t *text) edit(changes []change) (edited, error) {
 }
 
 func (t *text) tooLarge(what string, size int64) error {
-	return tool.Coded("TOO_LARGE", tool.InvalidInput("edit %s: %s %s, more than the limit of %s", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
+	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
 // readForEdit reads a file that has the hash, if one is wanted.
@@ -137,14 +137,14 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	}
 	defer f.Close()
 	if info.Size() > maxEditBytes {
-		return nil, t.tooLarge("it has", info.Size())
+		return nil, t.tooLarge("has", info.Size())
 	}
 	raw, err := readHashed(f, info.Size())
 	if err != nil {
 		return nil, l.fault("edit", err)
 	}
 	if len(raw) > maxEditBytes {
-		return nil, t.tooLarge("it has grown beyond", maxEditBytes)
+		return nil, t.tooLarge("has grown beyond", maxEditBytes)
 	}
 	t.sha256 = hashOf(raw)
 	if err := compareHash(l, t.sha256, wantHash); err != nil {
@@ -160,7 +160,7 @@ func readForEdit(l location, wantHash string) (*text, error) {
 		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: looks like %s and holds what is none, which an edit would lose", l.shown(), t.enc.form))
 	}
 	if len(t.content) > maxEditBytes {
-		return nil, t.tooLarge("as UTF-8 it has", int64(len(t.content)))
+		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))
 	}
 	return t, nil
 }
@@ -246,7 +246,26 @@ func apply(content []byte, changes []change) []byte {
 	return out.Bytes()
 }
 
-var lineNumbers = regexp.MustCompile(`^\d+: `)
+// lineNumbers is the number that stands before a line as file_read prints it, or cat -n.
+var lineNumbers = regexp.MustCompile(`^(\d+: | {1,5}\d+\t)`)
+
+// isNumbered reports whether lines carry numbers: the first, or all that follow where
+// that was copied from its middle on.
+func isNumbered(lines []string) bool {
+	n := 0
+	for i, line := range lines {
+		if !lineNumbers.MatchString(line) && !lineNumbers.MatchString(strings.TrimSpace(line)) {
+			if i == 0 {
+				continue
+			}
+			return strings.TrimSpace(line) == "" && i == len(lines)-1 && n > 0
+		}
+		if n++; i == 0 {
+			return true
+		}
+	}
+	return n > 0
+}
 
 // nearMiss says why lines, which the caller knows by what, may not have been found:
 // they carry the numbers that file_read prints, or differ from some of the file, often
@@ -256,7 +275,7 @@ func nearMiss(content []byte, what string, old []string) string {
 	if first < 0 {
 		return ""
 	}
-	if lineNumbers.MatchString(strings.TrimSpace(old[first])) {
+	if isNumbered(old[first:]) {
 		return "; leave out the line numbers, they are not part of the file"
 	}
 	number, have, want := closest(content, old[:min(len(old), maxCompared)])

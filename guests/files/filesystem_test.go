@@ -52,12 +52,13 @@ func TestFilesystem(t *testing.T) {
 }
 
 func TestFilesystemErrors(t *testing.T) {
-	tree(t, map[string]string{"f": "x", "dir/": "", "bin": "\x00\x01", "latin": "\xfc", "wide": "\xff\xfea\x00", "large": strings.Repeat("x", maxWholeRead+1)})
+	tree(t, map[string]string{"f": "x", "dir/": "", "bin": "\x00\x01", "img.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "latin": "\xfc", "wide": "\xff\xfea\x00", "large": strings.Repeat("x", maxWholeRead+1)})
 	for _, tt := range []struct{ operation, path, code, says string }{
 		{"read", "", "", "path is empty"},
 		{"read", "g", "", "did you mean f?"},
 		{"read", "dir", "NOT_A_FILE", "the operation list shows a directory"},
 		{"read", "bin", "BINARY_FILE", "binary"},
+		{"read", "img.png", "BINARY_FILE", "is an image, and no text; file_read shows it to you"},
 		{"read", "latin", "UNKNOWN_ENCODING", "file_read shows other encodings"},
 		{"read", "wide", "UNKNOWN_ENCODING", "file_read shows other encodings"},
 		{"read", "large", "TOO_LARGE", "file_read reads it in pages"},

@@ -66,12 +66,12 @@ func init() {
 		edits, tool.Limits("100,000 replacements"), editLimits,
 		tool.Example(`{"path":"main.go","old_string":"retries := 3","new_string":"retries := 5"}`, "changes one line"))
 	tool.Register("replace_lines", "Replace lines of a file by their numbers, as file_read shows them. "+
-		"The result shows the new numbers: a change moves the lines below it. Read the file first.",
+		"In several calls of one reply all numbers are those from before it. The result shows the new ones. Read the file first.",
 		replaceLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
 		tool.Errors(outOfRange, numberedLines), edits, editLimits,
 		tool.Example(`{"path":"main.go","line_start":10,"line_end":12,"new_content":"\treturn nil\n"}`, "puts one line in the place of three"))
 	tool.Register("insert_lines", "Insert lines into a file before the line with a number, as file_read shows it. "+
-		"The result shows the new numbers. Read the file first.",
+		"In several calls of one reply all numbers are those from before it. The result shows the new ones. Read the file first.",
 		insertLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
 		tool.Errors(outOfRange, numberedLines), edits, editLimits,
 		tool.Example(`{"path":"main.go","line_start":1,"new_content":"// Command a does nothing.\n"}`, "puts a line at the top"))
@@ -95,10 +95,10 @@ const (
 	notAFile        = "NOT_A_FILE: it is a directory or a device"
 	binaryFile      = "BINARY_FILE: the file holds NUL bytes and is no text"
 	unknownEncoding = "UNKNOWN_ENCODING: it is text in UTF-32, or damaged UTF-16; convert it first"
-	contentChanged  = "CONTENT_CHANGED: the file has another content than expected_sha256 is of; read it again"
+	contentChanged  = "CONTENT_CHANGED: the file has changed since it was read; read it again"
 	noSpace         = "NO_SPACE: the disk is full, or the call has written as much as one may"
 	outOfRange      = "OUT_OF_RANGE: there are no such lines; the text says how many there are"
-	numberedLines   = "NUMBERED_LINES: new_content carries the line numbers of file_read; leave them out"
+	numberedLines   = "NUMBERED_LINES: new_content carries line numbers, as of file_read or cat -n; leave them out"
 )
 
 var (

@@ -193,6 +193,9 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	}
 	out.SHA256 = sum
 	if out.Output = shown.String(); !p.raw {
+		if number == 0 {
+			out.Output = "(empty)"
+		}
 		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc)
 	}
 	return out, nil

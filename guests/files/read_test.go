@@ -19,7 +19,7 @@ func TestFileRead(t *testing.T) {
 	}{
 		"a file":              {"a\nb\n", 0, 0, "1: a\n2: b", 2, 0},
 		"no newline at end":   {"a\nb", 1, 2000, "1: a\n2: b", 2, 0},
-		"empty":               {"", 1, 2000, "", 0, 0},
+		"empty":               {"", 1, 2000, "(empty)", 0, 0},
 		"only a newline":      {"\n", 1, 2000, "1: ", 1, 0},
 		"carriage returns":    {"a\r\nb\r\n", 1, 2000, "1: a\n2: b", 2, 0},
 		"byte order mark":     {"\uFEFFa\n", 1, 2000, "1: a", 1, 0},
@@ -164,7 +164,7 @@ func TestTheEndOfAFile(t *testing.T) {
 	if out := works(t, fileRead, readArgs{Path: "f", Offset: -3, Limit: 1}); out.Output != "2: b\n[2 more lines; to go on, call file_read with offset=3]" {
 		t.Errorf("the last three, one of them: %q", out.Output)
 	}
-	if out := works(t, fileRead, readArgs{Path: "empty", Offset: -3, Limit: 1}); out.Output != "" {
+	if out := works(t, fileRead, readArgs{Path: "empty", Offset: -3, Limit: 1}); out.Output != "(empty)" {
 		t.Errorf("of nothing: %q", out.Output)
 	}
 }

@@ -27,17 +27,18 @@ type insertArgs struct {
 }
 
 type linesResult struct {
-	Output string `json:"output"`
-	Lines  int    `json:"lines"` // that the file has now
-	Diff   string `json:"diff"`
-	SHA256 string `json:"sha256"` // of the new content
+	Output   string `json:"output"`
+	Lines    int    `json:"lines"`    // that the file has now
+	Replaced [3]int `json:"replaced"` // from the line of the first number on, so many old lines by so many new ones
+	Diff     string `json:"diff"`
+	SHA256   string `json:"sha256"` // of the new content
 }
 
 func replaceLines(_ context.Context, in replaceArgs) (linesResult, error) {
 	if in.LineEnd < in.LineStart {
 		return linesResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("line_end %d is before line_start %d; both are lines to replace", in.LineEnd, in.LineStart))
 	}
-	return editLines(in.Path, in.ExpectedSHA256, func(t *text, lines int) (change, string, error) {
+	return editLines(in.Path, in.ExpectedSHA256, in.LineStart, in.LineEnd-in.LineStart+1, func(t *text, lines int) (change, string, error) {
 		if in.LineEnd > lines {
 			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d; insert_lines with line_start=%d appends",
 				t.l.shown(), count(lines, "line", "lines"), max(in.LineStart, min(in.LineEnd, lines+1)), lines+1))
@@ -64,7 +65,7 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	case in.NewContent == "":
 		return linesResult{}, tool.InvalidInput("new_content is empty; an empty line is a line feed")
 	}
-	return editLines(in.Path, in.ExpectedSHA256, func(t *text, lines int) (change, string, error) {
+	return editLines(in.Path, in.ExpectedSHA256, in.LineStart, 0, func(t *text, lines int) (change, string, error) {
 		if in.LineStart > lines+1 {
 			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d to insert before; line_start=%d appends",
 				t.l.shown(), count(lines, "line", "lines"), in.LineStart, lines+1))
@@ -78,9 +79,9 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	})
 }
 
-// editLines makes one change of whole lines. choose is told how many there are, and
-// says what is done.
-func editLines(path, wantHash string, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
+// editLines makes one change of whole lines: so many old ones, from the first on. choose
+// is told how many there are, and says what is done.
+func editLines(path, wantHash string, first, old int, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
 		return linesResult{}, tool.InvalidInput("path is empty")
 	}
@@ -92,7 +93,8 @@ func editLines(path, wantHash string, choose func(t *text, lines int) (change, s
 	if err != nil {
 		return linesResult{}, err
 	}
-	c, did, err := choose(t, lineCount(t.content))
+	had := lineCount(t.content)
+	c, did, err := choose(t, had)
 	if err != nil {
 		return linesResult{}, err
 	}
@@ -101,6 +103,7 @@ func editLines(path, wantHash string, choose func(t *text, lines int) (change, s
 		return linesResult{}, err
 	}
 	out := linesResult{Lines: lineCount(e.content), Diff: e.diff, SHA256: e.sha256}
+	out.Replaced = [3]int{first, old, out.Lines - had + old}
 	out.Output = fmt.Sprintf("%s in %s, which has %s now:\n%s", did, l.shown(), count(out.Lines, "line", "lines"), preview(t.content, e.content, []change{c}))
 	if err := overwrite(l, e.file); err != nil {
 		return linesResult{}, l.fault("edit", err)
@@ -126,13 +129,13 @@ func (t *text) putLines(start, end int, lines string) change {
 	return change{start, end, lines}
 }
 
-// checkNumbers refuses lines that each begin with their number, as file_read prints
-// them, unless the file has such lines of its own. Of a single line it has to be the
+// checkNumbers refuses lines that each begin with their number, as file_read or cat -n
+// prints them, unless the file has such lines of its own. Of a single line it has to be the
 // number of the line that it is for.
 func (t *text) checkNumbers(lines string, number int) error {
 	first, next := 0, 0
 	for line := range strings.Lines(lines) {
-		n, err := strconv.Atoi(strings.TrimSuffix(lineNumbers.FindString(line), ": "))
+		n, err := strconv.Atoi(strings.Trim(lineNumbers.FindString(line), ": \t"))
 		switch {
 		case err != nil || next > 0 && n != next:
 			return nil
@@ -149,5 +152,5 @@ func (t *text) checkNumbers(lines string, number int) error {
 			return nil
 		}
 	}
-	return tool.Coded("NUMBERED_LINES", tool.InvalidInput("new_content begins with the line numbers of file_read, which are not part of the file; leave them out"))
+	return tool.Coded("NUMBERED_LINES", tool.InvalidInput("new_content carries line numbers, which are not part of the file; leave them out"))
 }

@@ -97,6 +97,7 @@ func TestReplaceAndInsertLinesRefuse(t *testing.T) {
 		"no path":                     {func() error { return insert(insertArgs{LineStart: 1, NewContent: "x"}) }, "", "path is empty"},
 		"lines with numbers":          {func() error { return replace(2, 2, "2: zwei\n3: drei\n") }, "NUMBERED_LINES", "leave them out"},
 		"one line with its number":    {func() error { return replace(2, 2, "2: zwei") }, "NUMBERED_LINES", "leave them out"},
+		"lines of cat -n":             {func() error { return replace(2, 2, "     2\tzwei\n     3\tdrei\n") }, "NUMBERED_LINES", "leave them out"},
 		"what is there already":       {func() error { return replace(2, 2, "two") }, "NO_CHANGE", "f already reads like that"},
 		"the content of another version": {func() error {
 			return insert(insertArgs{Path: "f", LineStart: 1, NewContent: "x", ExpectedSHA256: hashOf(nil)})
@@ -105,8 +106,8 @@ func TestReplaceAndInsertLinesRefuse(t *testing.T) {
 		"a directory":                   {func() error { return insert(insertArgs{Path: "dir", LineStart: 1, NewContent: "x"}) }, "NOT_A_FILE", "not a regular file"},
 		"a file that is not there":      {func() error { return insert(insertArgs{Path: "g", LineStart: 1, NewContent: "x"}) }, "", "no such file or directory; did you mean f?"},
 		"a binary file":                 {func() error { return insert(insertArgs{Path: "bin", LineStart: 1, NewContent: "x"}) }, "BINARY_FILE", "binary"},
-		"a large file":                  {func() error { return insert(insertArgs{Path: "large", LineStart: 1, NewContent: "x"}) }, "TOO_LARGE", "it has 8.0 MB, more than the limit of 8.0 MB"},
-		"a result that is too large":    {func() error { return replace(1, 1, strings.Repeat("x", maxEditBytes)) }, "TOO_LARGE", "the result would have"},
+		"a large file":                  {func() error { return insert(insertArgs{Path: "large", LineStart: 1, NewContent: "x"}) }, "TOO_LARGE", "large has 8.0 MB; edits go up to 8.0 MB: change it with bash"},
+		"a result that is too large":    {func() error { return replace(1, 1, strings.Repeat("x", maxEditBytes)) }, "TOO_LARGE", "would have 8.0 MB"},
 		"a character that there is not": {func() error { return insert(insertArgs{Path: "latin", LineStart: 1, NewContent: "→"}) }, "NOT_ENCODABLE", "no '→'"},
 	}
 	tree(t, map[string]string{"f": was, "dir/": "", "bin": "\x00", "large": strings.Repeat("x", maxEditBytes+1), "latin": "\xfc\n"})

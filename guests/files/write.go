@@ -204,7 +204,7 @@ func checkHash(l location, size int64, want string) error {
 
 func compareHash(l location, have, want string) error {
 	if want != "" && !strings.EqualFold(have, want) {
-		return tool.Coded("CONTENT_CHANGED", tool.InvalidInput("%s has changed since it was read: its content has another hash than expected_sha256; read it again with file_read", l.shown()))
+		return tool.Coded("CONTENT_CHANGED", tool.InvalidInput("%s has changed since it was read; read it again with file_read", l.shown()))
 	}
 	return nil
 }

@@ -132,13 +132,15 @@ func TestFileEditErrors(t *testing.T) {
 	fails(t, fileEdit, edit("f", "func mein() {", "x"), tool.CodeInvalidInput, "the nearest is line 3")
 	fails(t, fileEdit, edit("f", "completely different", "x"), tool.CodeInvalidInput, "does not occur in f")
 	fails(t, fileEdit, edit("f", "\n\n\n", "x"), tool.CodeInvalidInput, "does not occur in f")
-	fails(t, fileEdit, edit("f", "3: func main() {", "x"), tool.CodeInvalidInput, "line numbers")
+	for _, old := range []string{"3: func main() {", "3: func main() {\n4: \tx := 1\n", "     3\tfunc main() {\n     4\t\tx := 1", "main() {\n4: \tx := 1\n5: \n"} {
+		fails(t, fileEdit, edit("f", old, "x"), tool.CodeInvalidInput, "leave out the line numbers")
+	}
 	fails(t, fileEdit, edit("g", "a", "b"), tool.CodeNotFound, "edit g: no such file", "did you mean f?")
 	fails(t, fileEdit, edit("dir", "a", "b"), tool.CodeInvalidInput, "not a regular file")
 	fails(t, fileEdit, edit("bin", "a", "b"), tool.CodeParse, "binary")
-	fails(t, fileEdit, edit("large", "x", "b"), tool.CodeInvalidInput, "more than the limit of 8.0 MB")
+	fails(t, fileEdit, edit("large", "x", "b"), tool.CodeInvalidInput, "large has 8.0 MB; edits go up to 8.0 MB")
 	fails(t, fileEdit, editArgs{Path: "many", OldString: "a", NewString: "b", ReplaceAll: true}, tool.CodeInvalidInput, "more than 100000 times")
-	fails(t, fileEdit, editArgs{Path: "f", OldString: "b a", NewString: strings.Repeat("y", maxEditBytes)}, tool.CodeInvalidInput, "the result would have")
+	fails(t, fileEdit, editArgs{Path: "f", OldString: "b a", NewString: strings.Repeat("y", maxEditBytes)}, tool.CodeInvalidInput, "would have")
 	fails(t, fileEdit, editArgs{Path: "f", OldString: "b a", NewString: "x", ExpectedSHA256: hashOf(nil)}, tool.CodeInvalidInput, "has changed")
 	if got := content(t, "f"); got != "a\nb a\n\tfunc main() {\n" {
 		t.Errorf("a refused edit changed the file to %q", got)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/sdk/go/exec"
@@ -80,6 +81,9 @@ func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Comm
 	}
 	if out.Truncated {
 		result.Output += truncatedNote
+	}
+	if fields := strings.Fields(in.Command); out.ExitCode == 127 && len(fields) > 0 && fields[0] == "apply_patch" {
+		result.Output = strings.TrimPrefix(result.Output+"\n[apply_patch is no command but a tool: call that, with the patch as its argument]", "\n")
 	}
 	return result, nil
 }

@@ -68,6 +68,15 @@ func TestBashResults(t *testing.T) {
 	}
 }
 
+func TestBashTellsOfAToolThatIsNoCommand(t *testing.T) {
+	got, err := run(t.Context(), bashArgs{Command: "apply_patch <<'EOF'\nEOF"}, func(context.Context, exec.Command) (exec.Outcome, error) {
+		return exec.Outcome{Stdout: []byte("command not found"), ExitCode: 127}, nil
+	})
+	if err != nil || !strings.HasSuffix(got.Output, "\n[apply_patch is no command but a tool: call that, with the patch as its argument]") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestBashErrors(t *testing.T) {
 	denied := fmt.Errorf("%w: not this one", exec.ErrDenied)
 	tests := map[string]struct {

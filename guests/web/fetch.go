@@ -118,10 +118,10 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	switch {
 	case out.NextOffset > 0:
 		out.Output += fmt.Sprintf("\n[there is more: call again with offset=%d]", out.NextOffset)
+	case in.Offset > 0 && out.Output == "":
+		return fetchResult{}, tool.InvalidInput("offset %d is beyond the end: the text has %d bytes", in.Offset, w.seen)
 	case out.Truncated:
 		out.Output += fmt.Sprintf("\n[the body is larger than the first %d bytes, which are all that is read of one]", len(resp.Body))
-	case in.Offset > 0 && out.Output == "":
-		return fetchResult{}, tool.InvalidInput("offset is %d, and the text has %d bytes", in.Offset, w.seen)
 	case out.Output == "" && len(resp.Body) == 0:
 		notes = append(notes, "the answer has no body")
 	case out.Output == "":

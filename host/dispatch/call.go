@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -28,6 +29,9 @@ type pending struct {
 	asked  string      // the tool's name as the caller wrote it, maybe an alias
 	limit  string      // what the result says of the end of the loop
 	usage  tool.Usage  // of the guest, once it has run
+	did    effect      // on files
+	lines  []int       // the numbers of lines in its arguments, if the host has moved them
+	moved  string      // what its caller is told of that
 	result tool.Result
 	err    error
 	view   *kept.View // of the store of its module; nil: it has none
@@ -108,12 +112,18 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {
-		if err := p.announce(ctx, grant, changes); err != nil {
+		made, err := p.announce(ctx, grant, changes)
+		if err != nil {
 			return tool.Result{}, err
 		}
 		if err := p.commit(ctx, grant, staged); err != nil {
 			return tool.Result{}, err
 		}
+		p.did.made = effectOn(p.call, made.Files)
+	}
+	if p.did.runs = entry.Capabilities.Exec != ""; p.did.runs && staged == nil {
+		// Nobody knows what else that has changed, once.
+		p.did.made = map[string][sha256.Size]byte{fmt.Sprintf("process %x", p.call.ArgsDigest()): {}}
 	}
 	p.d.seen.note(p.call, entry, result)
 	return result, nil

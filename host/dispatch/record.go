@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -18,7 +20,7 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(p.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
 		ArgsDigest: fmt.Sprintf("%x", p.call.ArgsDigest()), Cwd: p.call.Cwd, Mounts: []string{},
-		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Reaches(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
+		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Reaches(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel, Lines: p.lines,
 	}
 	mounts := grant.Mounts()
 	if exec, ok := grant.Exec(); ok {
@@ -33,7 +35,14 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 
 // finish records the result, and returns it as it was recorded.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
-	result = p.d.repeats.count(p.call, p.redact(result))
+	if result = p.redact(result); p.moved != "" {
+		result.Note = strings.TrimPrefix(result.Note+"\n"+p.moved, "\n")
+	}
+	keeps := p.keeps(result)
+	for _, draft := range keeps {
+		p.did.made = map[string][sha256.Size]byte{"store of " + p.call.Tool: sha256.Sum256(draft.Body)}
+	}
+	result = p.d.repeats.count(p.call, p.did, result)
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}
@@ -45,7 +54,7 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 	if p.call.Turn == 0 {
 		message = message.WithoutImages() // no model reads them here; what gives them to one records them
 	}
-	drafts := append(p.keeps(result), p.draft(session.TypeToolResult, message))
+	drafts := append(keeps, p.draft(session.TypeToolResult, message))
 	events, err := p.append(ctx, append(drafts, p.news(result)...)...)
 	for _, e := range events {
 		p.d.kept.Fold(e)

@@ -2,8 +2,11 @@ package dispatch
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -24,6 +27,10 @@ type known struct {
 	// reported. What a model wrote in that step it wrote by the content of then.
 	before string
 	in     reply
+	// moves are what edits by number of that step have made of its lines, one after the
+	// other; other says that something else has changed them, too.
+	moves []tool.Replaced
+	other bool
 }
 
 // reply says in which reply of the model a call stands. Outside of a turn every call
@@ -45,7 +52,8 @@ func (s *seen) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 		return
 	}
 	var out struct {
-		SHA256 json.RawMessage `json:"sha256"`
+		SHA256   json.RawMessage `json:"sha256"`
+		Replaced *tool.Replaced  `json:"replaced"`
 	}
 	there, made, err := c.Files(call.Args)
 	if err != nil || json.Unmarshal(r.Output, &out) != nil {
@@ -68,7 +76,13 @@ func (s *seen) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 		path := absolute(name, call.Cwd)
 		k := s.files[path]
 		if at := replyOf(call); k.in != at || at.turn == 0 {
-			k.before, k.in = k.hash, at
+			k = known{hash: k.hash, before: k.hash, in: at}
+		}
+		switch hash := hashes[name]; {
+		case c.Lines && out.Replaced.Valid():
+			k.moves = append(k.moves, *out.Replaced)
+		case hash != k.hash:
+			k.other = true
 		}
 		k.hash = hashes[name]
 		s.files[path] = k
@@ -103,8 +117,16 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 		hashes[there[0]] = given
 	}
 	for _, name := range there {
-		if hashes[name] == "" {
-			if hashes[name], err = p.seenHash(c, entry.Name, absolute(name, p.call.Cwd)); err != nil {
+		k := p.d.seen.file(absolute(name, p.call.Cwd))
+		inStep := c.Lines && p.call.Turn > 0 && k.in == replyOf(p.call)
+		if given := hashes[name]; given != "" && !(inStep && given == k.before) {
+			continue
+		}
+		if hashes[name], err = p.seenHash(c, k, inStep, entry.Name, name); err != nil {
+			return err
+		}
+		if inStep && hashes[name] != k.before {
+			if err := p.moveLines(args, k, entry.Name, name); err != nil {
 				return err
 			}
 		}
@@ -119,30 +141,83 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	return nil
 }
 
-// seenHash is the hash of the content of a file that the call is about. Where the
-// call counts lines, that is what the model had been shown when it made it: what
-// other calls of its step have come to it could not know.
-func (p *pending) seenHash(c *tool.Content, name, path string) (string, error) {
-	k := p.d.seen.file(path)
-	hash := k.hash
-	inStep := c.Lines && p.call.Turn > 0 && k.in == replyOf(p.call)
-	if inStep {
-		hash = k.before
+// maxEdited is up to which size, in bytes, tools tell the hash of a file, and change a part
+// of it. Of a larger one they say so better than the host could.
+const maxEdited = 8 << 20
+
+func tooLarge(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Size() > maxEdited
+}
+
+// noContent is the hash that a tool is told of a file that is too large: no content has
+// it, should the file be smaller by the time that the tool looks.
+var noContent = strings.Repeat("0", 64)
+
+// shown is a path as its caller would write it.
+func (p *pending) shown(path string) string {
+	if rel, err := filepath.Rel(p.call.Cwd, absolute(path, p.call.Cwd)); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
 	}
+	return path
+}
+
+// seenHash is the hash of the content of a file that the call is about. Where the
+// call counts lines, that is what the model had been shown when it made it, or what
+// edits by number of its step have made of that: what other calls of its step have come
+// to it could not know.
+func (p *pending) seenHash(c *tool.Content, k known, inStep bool, asked, name string) (string, error) {
 	switch {
-	case hash == "":
-		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", name, path)
-		r.Err.Hint = tool.Advise("read the file first, then call again; a file of which no sha256 is told is too large to be changed in part")
-		if inStep && k.hash != "" {
+	case k.hash == "" && tooLarge(absolute(name, p.call.Cwd)):
+		return noContent, nil
+	case k.hash == "", inStep && k.before == "":
+		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", asked, p.shown(name))
+		r.Err.Hint = tool.Advise("read the file first, then call again")
+		if c.Patch != "" {
+			r.Err.Hint = tool.Advise(`read the file first, then call again; if there is none, "*** Add File: " makes one`)
+		}
+		if k.hash != "" {
 			r.Err.Message += " before this step"
 			r.Err.Hint = tool.Advise("look at its lines in the results of this step, then call again")
 		}
 		return "", &refusal{r}
-	case hash != k.hash:
+	case inStep && k.other && k.hash != k.before:
 		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed,
-			"%s: an earlier call of this step has changed %s, or found it changed, so that its line numbers are not those that this call goes by", name, path)
+			"%s: another call of this step has changed %s, or found it changed, so its lines may have other numbers now", asked, p.shown(name))
 		r.Err.Hint = tool.Advise("take the line numbers from the results of this step, or read the file again, then call again")
 		return "", &refusal{r}
 	}
-	return hash, nil
+	return k.hash, nil
+}
+
+// moveLines makes the numbers of lines in the arguments, which are those from before the
+// step, what the edits of the step have made of them.
+func (p *pending) moveLines(args map[string]json.RawMessage, k known, asked, name string) error {
+	var from int
+	var to *int
+	known := json.Unmarshal(args[tool.LineStart], &from) == nil && args[tool.LineStart] != nil
+	if args[tool.LineEnd] != nil {
+		known = known && json.Unmarshal(args[tool.LineEnd], &to) == nil
+	}
+	was, moved := from, known
+	for _, m := range k.moves {
+		moved = moved && m.Move(&from, to)
+	}
+	if !moved {
+		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed, "%s: an earlier call of this step has changed these lines of %s, or lines among them", asked, p.shown(name))
+		r.Err.Hint = tool.Advise("look at the lines in the results of this step, then call again with their numbers of now")
+		return &refusal{r}
+	}
+	if from == was {
+		return nil
+	}
+	args[tool.LineStart] = tool.Marshal(from)
+	p.lines, p.moved = []int{from}, fmt.Sprintf("line %d is what was line %d before the edits of this step", from, was)
+	if to != nil {
+		args[tool.LineEnd] = tool.Marshal(*to)
+		if p.lines = append(p.lines, *to); *to > from {
+			p.moved = fmt.Sprintf("lines %d to %d are what was lines %d to %d before the edits of this step", from, *to, was, *to-from+was)
+		}
+	}
+	return nil
 }

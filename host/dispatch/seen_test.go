@@ -3,10 +3,12 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -57,7 +59,7 @@ func TestAModelEditsOnlyWhatItHasSeen(t *testing.T) {
 	}
 
 	r := do(tool.CallerAgent, "edit", `{"path":"a.txt"}`)
-	if r.Err == nil || r.Err.Code != tool.CodeUnseen || !strings.Contains(r.Err.Message, "/work/a.txt") || len(*ran) != 0 {
+	if r.Err == nil || r.Err.Code != tool.CodeUnseen || !strings.HasSuffix(r.Err.Message, " a.txt") || len(*ran) != 0 {
 		t.Fatalf("unseen: %+v, ran %v", r.Err, *ran)
 	}
 	do(tool.CallerAgent, "look", `{"path":"b.txt"}`)
@@ -101,7 +103,7 @@ func TestLinesAreCountedInWhatWasShown(t *testing.T) {
 		"read again in the same step":         {[]aStep{{"look"}, {"look", "lines"}}, `lines {"path":"a.txt","was":"h1"}`, "", ""},
 		"changed in the step before":          {[]aStep{{"look"}, {"lines"}, {"lines"}}, `lines {"path":"a.txt","was":"h2"}`, "", ""},
 		"changed by lines in the same step":   {[]aStep{{"look"}, {"lines", "lines"}}, `lines {"path":"a.txt","was":"h1"}`, tool.CodeMoved, "take the line numbers from the results of this step"},
-		"changed by text in the same step":    {[]aStep{{"look"}, {"edit", "lines"}}, `edit {"path":"a.txt","was":"h1"}`, tool.CodeMoved, "an earlier call of this step has changed"},
+		"changed by text in the same step":    {[]aStep{{"look"}, {"edit", "lines"}}, `edit {"path":"a.txt","was":"h1"}`, tool.CodeMoved, "another call of this step has changed"},
 		"text after lines in the same step":   {[]aStep{{"look"}, {"lines", "edit"}}, `edit {"path":"a.txt","was":"h2"}`, "", ""},
 		"refused, and again in the next step": {[]aStep{{"look"}, {"edit", "lines"}, {"lines"}}, `lines {"path":"a.txt","was":"h2"}`, "", ""},
 		"three changes of text in one step":   {[]aStep{{"look"}, {"edit", "edit", "edit"}}, `edit {"path":"a.txt","was":"h2"}`, "", ""},
@@ -136,6 +138,95 @@ func TestLinesAreCountedInWhatWasShown(t *testing.T) {
 	}
 }
 
+// TestEditsByNumberOfOneStep mean the lines that were there before it.
+func TestEditsByNumberOfOneStep(t *testing.T) {
+	type anEdit struct {
+		args     string // of a call
+		replaced string // what its result says, if it runs
+		ran      string // the lines with which it does; empty: it is refused
+		note     string
+	}
+	const moved = "look at the lines in the results of this step"
+	for name, edits := range map[string][]anEdit{
+		"from the bottom up": {
+			{`"line_start":8,"line_end":8`, `[8,1,3]`, `8-8`, ""}, {`"line_start":7,"line_end":7`, `[7,1,0]`, `7-7`, ""}, {`"line_start":1`, `[1,0,1]`, `1`, ""},
+		},
+		"from the top down": {
+			{`"line_start":2,"line_end":3`, `[2,2,5]`, `2-3`, ""}, {`"line_start":10,"line_end":10`, `[13,1,0]`, `13-13`, "line 13 is what was line 10 before"},
+			{`"line_start":12`, `[14,0,2]`, `14`, "line 14 is what was line 12"}, {`"line_start":12,"line_end":13`, `[16,2,2]`, `16-17`, "lines 16 to 17 are what was lines 12 to 13"},
+		},
+		"of one line by one":         {{`"line_start":2,"line_end":2`, `[2,1,1]`, `2-2`, ""}, {`"line_start":3,"line_end":3`, `[3,1,1]`, `3-3`, ""}},
+		"twice before a line":        {{`"line_start":2`, `[2,0,1]`, `2`, ""}, {`"line_start":2`, `[3,0,1]`, `3`, "line 3"}},
+		"before a replaced line":     {{`"line_start":2,"line_end":2`, `[2,1,3]`, `2-2`, ""}, {`"line_start":2`, `[2,0,1]`, `2`, ""}},
+		"before one that moved":      {{`"line_start":2,"line_end":2`, `[2,1,3]`, `2-2`, ""}, {`"line_start":3`, `[5,0,1]`, `5`, "line 5"}},
+		"a replaced line":            {{`"line_start":2,"line_end":4`, `[2,3,3]`, `2-4`, ""}, {`"line_start":4,"line_end":6`, "", "", moved}},
+		"before one of those":        {{`"line_start":2,"line_end":4`, `[2,3,3]`, `2-4`, ""}, {`"line_start":3`, "", "", moved}},
+		"around inserted ones":       {{`"line_start":3`, `[3,0,1]`, `3`, ""}, {`"line_start":2,"line_end":3`, "", "", moved}},
+		"after a result without":     {{`"line_start":3`, ``, `3`, ""}, {`"line_start":8`, "", "", "another call of this step has changed a.txt"}},
+		"after a result of nonsense": {{`"line_start":3`, `[3,-1,1]`, `3`, ""}, {`"line_start":8`, "", "", "another call of this step has changed a.txt"}},
+		"with the hash from before":  {{`"line_start":3`, `[3,0,1]`, `3`, ""}, {`"was":"h0","line_start":8`, `[9,0,1]`, `9`, "line 9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, _ := editWorld(t)
+			m, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{{Name: "m", Digest: "d", Origin: tool.OriginBuiltin}: {Name: "m", Tools: []tool.Spec{
+				{Content: &tool.Content{Path: "path"}, Definition: tool.Definition{Name: "look", Description: "look", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)}},
+				{Content: &tool.Content{Path: "path", Hash: "was", Lines: true}, Definition: tool.Definition{Name: "lines", Description: "lines", Parameters: json.RawMessage(
+					`{"type":"object","properties":{"path":{"type":"string"},"was":{"type":"string"},"line_start":{"type":"integer"},"line_end":{"type":"integer"}}}`)}},
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.options.Catalog = m
+			d := New(w.options)
+			version, ran, replaced := 0, "", ""
+			w.run = func(_ context.Context, _ policy.Grant, _ *tool.Module, c tool.Call, _ func(tool.Progress)) (tool.Result, error) {
+				if c.Tool == "look" {
+					return tool.Result{Output: json.RawMessage(`{"output":"","sha256":"h0"}`)}, nil
+				}
+				var args struct{ Was string }
+				var all map[string]json.RawMessage
+				if json.Unmarshal(c.Args, &args) != nil || json.Unmarshal(c.Args, &all) != nil || args.Was != fmt.Sprint("h", version) {
+					t.Errorf("ran with %s of version %d", c.Args, version)
+				}
+				ran = string(all["line_start"])
+				if end := all["line_end"]; end != nil {
+					ran += "-" + string(end)
+				}
+				version++
+				more := ""
+				if replaced != "" {
+					more = `,"replaced":` + replaced
+				}
+				return tool.Result{Output: json.RawMessage(fmt.Sprintf(`{"output":"","sha256":"h%d"%s}`, version, more))}, nil
+			}
+			if _, err := d.Call(t.Context(), numbered(1, "look", `{"path":"a.txt"}`)); err != nil {
+				t.Fatal(err)
+			}
+			for i, e := range edits {
+				ran, replaced = "", e.replaced
+				r, err := d.Call(t.Context(), numbered(2, "lines", `{"path":"a.txt",`+e.args+`}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				said := r.Note
+				if r.Err != nil {
+					said = string(r.Err.Code) + " " + r.Err.Message + "; " + r.Err.Hint.String()
+				}
+				if ran != e.ran || !strings.Contains(said, e.note) || e.note == "" && said != "" {
+					t.Errorf("edit %d ran with %q, want %q: %s", i+1, ran, e.ran, said)
+				}
+				lines := ""
+				if intent := body[session.Intent](w, session.TypeCallIntended); r.Err == nil {
+					lines = strings.ReplaceAll(strings.Trim(fmt.Sprint(intent.Lines), "[]"), " ", "-")
+				}
+				if r.Err == nil && (e.note == "") != (lines == "") || lines != "" && lines != e.ran {
+					t.Errorf("edit %d is recorded with the lines %s", i+1, lines)
+				}
+			}
+		})
+	}
+}
+
 func TestAPatchIsOfWhatWasSeen(t *testing.T) {
 	_, d, ran := editWorld(t)
 	do := func(name, args string) string {
@@ -151,7 +242,7 @@ func TestAPatchIsOfWhatWasSeen(t *testing.T) {
 	}
 	const both = `{"patch":"*** Begin Patch\n*** Update File: ./a.txt\n@@\n-x\n*** Delete File: b.txt\n*** Add File: new.txt\n+x\n*** End Patch"}`
 	do("look", `{"path":"a.txt"}`)
-	if got := do("patch", both); !strings.Contains(got, "CONTENT_NOT_SEEN") || !strings.Contains(got, "/work/b.txt") || len(*ran) != 1 {
+	if got := do("patch", both); !strings.Contains(got, "CONTENT_NOT_SEEN") || !strings.HasSuffix(got, " b.txt") || len(*ran) != 1 {
 		t.Errorf("one of two was seen: %q, ran %q", got, *ran)
 	}
 	do("look", `{"path":"b.txt"}`)

@@ -113,19 +113,20 @@ func end(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// announce records what is about to be changed, with what was there before.
-func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change) error {
+// announce records what is about to be changed, with what was there before, and returns
+// what it has recorded.
+func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // what it has been given permission for
 	}
 	body, images, err := p.changes(ctx, changes)
 	if err != nil {
-		return &refusal{p.unmade(ctx, grant, err)}
+		return body, &refusal{p.unmade(ctx, grant, err)}
 	}
 	draft := p.draft(session.TypeCallChanges, body)
 	draft.Images = images
 	_, err = p.append(ctx, draft)
-	return err
+	return body, err
 }
 
 // commit makes the changes.

@@ -180,3 +180,59 @@ func TestTheModelIsToldThatItRepeatsACall(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatChangesBetweenMakesAnotherCall of one that looks or runs something, unless it
+// comes back to what there was before.
+func TestWhatChangesBetweenMakesAnotherCall(t *testing.T) {
+	w := newWorld(t, policy.Options{})
+	w.answer = yes(policy.ScopeOnce)
+	d := New(w.options)
+	step := 0
+	do := func(name, args, makes string) int {
+		t.Helper()
+		step++
+		w.changes = nil
+		if makes != "" {
+			w.changes = []tool.Change{aFile("a.txt", makes)}
+		}
+		c := aCall(name, args)
+		c.Turn, c.Step = 1, step
+		r, err := d.Call(t.Context(), c)
+		if err != nil || r.Err != nil {
+			t.Fatal(r.Err, err)
+		}
+		return r.Times
+	}
+	for i, c := range []struct {
+		tool, args, makes string
+		times             int
+	}{
+		{"bash", `{"command":"test"}`, "", 1},
+		{"bash", `{"command":"test"}`, "", 2},
+		{"file_write", `{"path":"one"}`, "one", 1},
+		{"bash", `{"command":"test"}`, "", 1},
+		{"file_read", `{"path":"x"}`, "", 1},
+		{"file_write", `{"path":"two"}`, "two", 1},
+		{"bash", `{"command":"test"}`, "", 1},
+		{"file_read", `{"path":"x"}`, "", 1},
+		{"file_read", `{"path":"x"}`, "", 2},
+		// To and fro.
+		{"file_write", `{"path":"one"}`, "one", 2},
+		{"bash", `{"command":"test"}`, "", 2},
+		{"file_write", `{"path":"two"}`, "two", 2},
+		{"bash", `{"command":"test"}`, "", 2},
+		// A command of which nobody knows what it changes may change something once.
+		{"bash", `{"command":"sed"}`, "", 1},
+		{"bash", `{"command":"test"}`, "", 1},
+		{"bash", `{"command":"sed"}`, "", 2},
+		{"bash", `{"command":"test"}`, "", 2},
+		// Nothing is changed.
+		{"file_write", `{"path":"none"}`, "", 1},
+		{"bash", `{"command":"test"}`, "", 3},
+		{"bash", `{"command":"test"}`, "", 4},
+	} {
+		if times := do(c.tool, c.args, c.makes); times != c.times {
+			t.Errorf("call %d, %s %s: %d times, want %d", i+1, c.tool, c.args, times, c.times)
+		}
+	}
+}

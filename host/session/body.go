@@ -53,6 +53,7 @@ type Intent struct {
 	Module     string       `json:"module"`
 	Digest     string       `json:"digest"` // sha256 of the module
 	ArgsDigest string       `json:"args_sha256"`
+	Lines      []int        `json:"lines,omitempty"` // line_start and line_end as it runs, where edits of the same step have moved them
 	Cwd        string       `json:"cwd"`
 	Mounts     []string     `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
 	Secrets    []string     `json:"secrets,omitempty"` // names of those that it may have placeholders of

@@ -23,10 +23,47 @@ type Content struct {
 	// as this conversation saw it last; empty for a tool that only reports. Of a patch
 	// it is an object: the SHA-256 of each file that is there, by its path.
 	Hash string `json:"hash,omitempty"`
-	// Lines says that arguments are numbers of lines. They mean the content that the
-	// model had been shown when it made the call, and not what another call of the
-	// same step has made of it.
+	// Lines says that the arguments [LineStart] and, if there is one, [LineEnd] are
+	// numbers of lines. They mean the content that the model had been shown when it
+	// made the call, and not what another call of the same step has made of it: the
+	// host translates them by what the results of those calls say in their field
+	// "replaced", see [Replaced], and refuses the call where that does not tell.
 	Lines bool `json:"lines,omitempty"`
+}
+
+// The arguments that are numbers of lines, counted from 1. Without LineEnd, LineStart is
+// the line in front of which something is done.
+const (
+	LineStart = "line_start"
+	LineEnd   = "line_end"
+)
+
+// Replaced says what an edit has done to the lines of a file: Old lines from First on,
+// counted from 1, are New lines now. As JSON it is [First, Old, New].
+type Replaced [3]int
+
+// Valid reports whether there is one, of numbers that a file can have.
+func (r *Replaced) Valid() bool {
+	const most = 1 << 30
+	return r != nil && r[0] > 0 && r[1] >= 0 && r[2] >= 0 && max(r[0], r[1], r[2]) < most
+}
+
+// Move makes numbers of lines from before the edit those of after it: lines from, up to
+// and with to, or without to the place in front of from. It reports whether they are
+// still there: not if the edit was about some of them, or between them.
+func (r Replaced) Move(from, to *int) bool {
+	first, behind := r[0], r[0]+r[1] // of what was there
+	switch {
+	case *from >= behind:
+		*from += r[2] - r[1]
+		if to != nil {
+			*to += r[2] - r[1]
+		}
+		return true
+	case to == nil:
+		return *from <= first
+	}
+	return *to < first
 }
 
 // PatchPath is the argument as which decisions and rules know the files that a patch

@@ -5,6 +5,8 @@
 // A patch is sections, one for each file, that add, delete or update it. The section
 // of an update holds hunks. A hunk is lines of the file, of which some are removed
 // and others added; an anchor is a line of the file that stands somewhere above.
+//
+// A unified diff that says the same is read as such a patch.
 package patch
 
 import (
@@ -59,10 +61,11 @@ type Hunk struct {
 	// Lines are those of the hunk, each with a blank, - or + in front.
 	Lines []string
 	End   bool // they are the last of the file
+	At    int  // the line of the file at which a unified diff has it; 0 if nobody says
 }
 
-// Parse reads a patch. What stands around it and means nothing, blank lines and a
-// fence of Markdown, it leaves out; *** Begin Patch need not be there. Its errors say
+// Parse reads a patch. What stands around it and means nothing, blank lines, a fence of
+// Markdown and the command with which a shell would be told of it, it leaves out; *** Begin Patch need not be there. Its errors say
 // at which line of the patch they are.
 func Parse(text string) ([]File, error) {
 	if len(text) > MaxBytes {
@@ -75,7 +78,11 @@ func Parse(text string) ([]File, error) {
 	var files []File
 	hunks := 0
 	for p.skipBlank(); p.at < len(p.lines); p.skipBlank() {
-		f, err := p.file()
+		read := p.file
+		if p.diff {
+			read = p.diffFile
+		}
+		f, err := read()
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +100,7 @@ func Parse(text string) ([]File, error) {
 type parser struct {
 	lines []string
 	at    int
+	diff  bool // it is a unified one
 }
 
 func (p *parser) line() string { return p.lines[p.at] }
@@ -123,6 +131,13 @@ func (p *parser) unwrap() error {
 		p.lines = p.lines[:last]
 	}
 	trim()
+	if last := len(p.lines) - 1; last > p.at {
+		if m := command.FindStringSubmatch(p.line()); m != nil && p.lines[last] == m[1] {
+			p.lines = p.lines[:last]
+			p.at++
+			trim()
+		}
+	}
 	if p.at >= len(p.lines) {
 		return fmt.Errorf("the patch is empty; a patch is %s", Grammar)
 	}
@@ -130,8 +145,11 @@ func (p *parser) unwrap() error {
 	case first == begin:
 		p.at++
 	case isHeader(first):
-	case strings.HasPrefix(first, "--- ") || strings.HasPrefix(first, "diff ") || strings.HasPrefix(first, "Index: ") || strings.HasPrefix(first, "@@"):
-		return fmt.Errorf("this is a unified diff, which is not applied here; a patch is %s", Grammar)
+	case p.isDiff():
+		p.diff = true
+		return nil
+	case strings.HasPrefix(first, "@@"):
+		return p.fault(p.at, "no file is named above the hunk; a patch is %s", Grammar)
 	default:
 		return p.fault(p.at, "%q is not the beginning of a patch; a patch is %s", cut(p.line()), Grammar)
 	}
@@ -140,8 +158,13 @@ func (p *parser) unwrap() error {
 		return p.fault(last, "the patch does not end with %q: it may be incomplete; send all of it", end)
 	}
 	p.lines = p.lines[:last]
+	p.skipBlank()
+	p.diff = p.at < len(p.lines) && p.isDiff()
 	return nil
 }
+
+// command is the first line of a patch that is handed to a shell.
+var command = regexp.MustCompile(`^apply_patch\s+<<\s*['"]?(\w+)['"]?\s*$`)
 
 var ops = []Op{Add, Delete, Update}
 

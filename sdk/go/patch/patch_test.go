@@ -24,10 +24,20 @@ func TestParse(t *testing.T) {
 				}},
 			},
 		},
-		"the first hunk without @@":            {"*** Begin Patch\n*** Update File: a\n\n x\n-y\n*** End Patch\n", update(Hunk{Line: 3, Lines: []string{" ", " x", "-y"}})},
-		"an empty line of context":             {"*** Begin Patch\n*** Update File: a\n@@\n x\n\n-y\n*** End Patch\n", update(Hunk{Line: 4, Lines: []string{" x", " ", "-y"}})},
-		"blank lines between the sections":     {"\n*** Begin Patch\n*** Update File: a\n\n@@\n x\n-y\n+z\n\n\n*** End Patch\n\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 6, Lines: one.Lines}}}}},
-		"a fence around it":                    {"```diff\n*** Begin Patch\n*** Update File: a\n@@\n x\n-y\n+z\n*** End Patch\n```\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 5, Lines: one.Lines}}}}},
+		"the first hunk without @@":        {"*** Begin Patch\n*** Update File: a\n\n x\n-y\n*** End Patch\n", update(Hunk{Line: 3, Lines: []string{" ", " x", "-y"}})},
+		"an empty line of context":         {"*** Begin Patch\n*** Update File: a\n@@\n x\n\n-y\n*** End Patch\n", update(Hunk{Line: 4, Lines: []string{" x", " ", "-y"}})},
+		"blank lines between the sections": {"\n*** Begin Patch\n*** Update File: a\n\n@@\n x\n-y\n+z\n\n\n*** End Patch\n\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 6, Lines: one.Lines}}}}},
+		"a fence around it":                {"```diff\n*** Begin Patch\n*** Update File: a\n@@\n x\n-y\n+z\n*** End Patch\n```\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 5, Lines: one.Lines}}}}},
+		"as a command of a shell":          {"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n@@\n x\n-y\n+z\n*** End Patch\nEOF\n", []File{{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 5, Lines: one.Lines}}}}},
+		"a unified diff": {
+			"diff --git a/a b/a\nindex 1..2 100644\n--- a/a\t2026-01-01\n+++ b/a\n@@ -7,2 +7,2 @@ func f()\n x\n-y\n+z\n@@ -20 +20,0 @@\n--- q\n--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+one\n+\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n",
+			[]File{
+				{Op: Update, Path: "a", Line: 3, Hunks: []Hunk{{Line: 6, Lines: one.Lines, At: 7}, {Line: 10, Lines: []string{"--- q"}, At: 20}}},
+				{Op: Add, Path: "n", Line: 11, Text: "one\n\n"}, {Op: Delete, Path: "o", Line: 16},
+			},
+		},
+		"a unified diff that counts badly":     {"--- a\n+++ a\n@@ -7,9 +7,9 @@\n x\n-y\n+z\n\n", []File{{Op: Update, Path: "a", Line: 1, Hunks: []Hunk{{Line: 4, Lines: one.Lines, At: 7}}}}},
+		"a unified diff as a patch":            {"*** Begin Patch\n--- b/a\n+++ b/a\n@@ -7,2 +7,2 @@\n x\n-y\n+z\n*** End Patch", []File{{Op: Update, Path: "b/a", Line: 2, Hunks: []Hunk{{Line: 5, Lines: one.Lines, At: 7}}}}},
 		"CRLF":                                 {"*** Begin Patch\r\n*** Update File: a\r\n@@\r\n x\r\n-y\r\n+z\r\n*** End Patch\r\n", update(one)},
 		"no beginning":                         {"*** Delete File: a\n*** End Patch", []File{{Op: Delete, Path: "a", Line: 1}}},
 		"numbers of a unified diff":            {"*** Begin Patch\n*** Update File: a\n@@ -1,2 +1,2 @@ func f()\n x\n-y\n+z\n*** End Patch", update(one)},
@@ -51,8 +61,16 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 	tests := map[string]struct{ patch, want string }{
 		"nothing":                     {" \n\n", "the patch is empty; a patch is"},
 		"only a fence":                {"```\n```", "the patch is empty"},
-		"a unified diff":              {"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "a unified diff, which is not applied here; a patch is \"*** Begin Patch\""},
-		"a diff of git":               {"diff --git a/x b/x\n", "a unified diff"},
+		"a diff without names":        {"diff --git a/x b/x\n", "the lines --- and +++ name each file"},
+		"a diff that renames":         {"--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", `"a/x" and "b/y" are not the same file: to move one, a patch is "*** Begin Patch"`},
+		"a diff without hunks":        {"--- a/x\n+++ b/x\n", "line 1 of the patch: the diff says nothing of \"x\""},
+		"a diff of no file":           {"--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n", "no path that is read here"},
+		"a diff with a quoted name":   {"--- \"a/\\303\"\n+++ \"a/\\303\"\n@@ -1 +1 @@\n-a\n", "no path that is read here"},
+		"a hunk without a file":       {"@@ -1 +1 @@\n-a\n+b\n", "no file is named above the hunk"},
+		"a new file with context":     {"--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n a\n", "every line of a file that is added begins with +"},
+		"a diff with two meanings":    {"--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n", "line 5 of the patch: here another file may begin"},
+		"a diff with loose context":   {"--- a/x\n+++ b/x\n@@ -1 +1 @@\nfoo\n", "a line of a hunk begins with a blank"},
+		"a hunk of nothing":           {"--- a/x\n+++ b/x\n@@ -1 +1 @@\n", "the hunk has no lines"},
 		"words in front":              {"Here is the patch:\n*** Begin Patch\n*** Delete File: a\n*** End Patch", `line 1 of the patch: "Here is the patch:" is not the beginning`},
 		"the end is missing":          {"*** Begin Patch\n*** Delete File: a\n", "line 2 of the patch: the patch does not end with"},
 		"only a beginning":            {"*** Begin Patch", "does not end with"},
@@ -88,7 +106,7 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"*** Begin Patch\n*** Add File: n\n+one\n*** Delete File: o\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** End Patch",
-		"```\n*** Update File: a\n\n\n@@\n\n-y\n\n*** End Patch\n```", "*** Begin Patch\r\n*** Update File: a\r\n@@ -1 +1 @@\r\n+z\r\n*** End Patch", "```", "*** End Patch",
+		"```\n*** Update File: a\n\n\n@@\n\n-y\n\n*** End Patch\n```", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+a\n", "*** Begin Patch\r\n*** Update File: a\r\n@@ -1 +1 @@\r\n+z\r\n*** End Patch", "```", "*** End Patch",
 	} {
 		f.Add(seed)
 	}

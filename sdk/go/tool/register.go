@@ -166,9 +166,12 @@ func NeedsContent(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg} }
 }
 
-// NeedsLines is [NeedsContent] for a tool whose arguments are numbers of lines. They
-// mean what the model had been shown before the reply in which it calls: the host
-// refuses the call if another one of that reply has changed the file.
+// NeedsLines is [NeedsContent] for a tool whose arguments line_start and, if it has one,
+// line_end are numbers of lines. They mean what the model had been shown before the reply
+// in which it calls. Where other calls of that reply have moved the lines the host changes
+// the numbers, if the results of those calls say what they did in the field "replaced":
+// [FIRST, OLD, NEW], for OLD lines from FIRST on that are NEW lines now. Else it refuses
+// the call.
 func NeedsLines(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg, Lines: true} }
 }
