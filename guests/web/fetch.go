@@ -22,7 +22,7 @@ type fetchArgs struct {
 	Method   string            `json:"method,omitempty" enum:"GET,HEAD,POST,PUT,PATCH,DELETE" default:"GET"`
 	Headers  map[string]string `json:"headers,omitempty" desc:"Headers to send. Authorization cannot be sent."`
 	Body     string            `json:"body,omitempty" desc:"What to send with POST, PUT or PATCH."`
-	Format   string            `json:"format,omitempty" desc:"text: readable text; raw: the source." enum:"text,raw" default:"text"`
+	Format   string            `json:"format,omitempty" desc:"text or markdown: readable text; raw: the source." enum:"text,markdown,raw" default:"text"`
 	Offset   int               `json:"offset,omitempty" desc:"Byte of the text to begin at." min:"0"`
 	MaxBytes int               `json:"max_bytes,omitempty" desc:"Bytes of text to return." min:"1000" max:"200000" default:"50000"`
 }

@@ -126,6 +126,9 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		p.did.made = map[string][sha256.Size]byte{fmt.Sprintf("process %x", p.call.ArgsDigest()): {}}
 	}
 	p.d.seen.note(p.call, entry, result)
+	if result.Err == nil {
+		result.Unsent = entry.Content.Unsent()
+	}
 	return result, nil
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,7 +86,9 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	}
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%s: %v", entry.Name, err)
-		if len(entry.Parameters) <= maxHintSchema { // a longer one would only push out what the model knows
+		// The error says what is wrong with a value. A longer schema would only push out
+		// what the model knows.
+		if errors.Is(err, tool.ErrNames) && len(entry.Parameters) <= maxHintSchema {
 			r.Err.Hint = tool.Advise("the schema of the arguments is: %s", entry.Parameters)
 		}
 		return &refusal{r}

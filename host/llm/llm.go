@@ -98,8 +98,10 @@ type FunctionData struct {
 type ResultData struct {
 	CallID  string `json:"tool_call_id"`
 	Name    string `json:"name"`
-	Output  string `json:"output"` // the envelope, which is what the model reads
+	Output  string `json:"output"` // the envelope; the model reads it as [tool.ForModel] has it
 	Success bool   `json:"success"`
+	// Unsent are fields of the result that the model is not sent.
+	Unsent []string `json:"unsent,omitempty"`
 }
 
 // BriefData is the data of a brief: a user message that no person has written. In it
@@ -139,7 +141,7 @@ func CallMessage(call CallData) Message {
 // is. The name is the one by which the caller has called the tool.
 func ResultMessage(callID, name string, r tool.Result) Message {
 	return Message{Kind: ToolResult, Content: r.Summary(), Data: tool.Marshal(ResultData{
-		CallID: callID, Name: name, Output: string(r.Envelope()), Success: r.Err == nil,
+		CallID: callID, Name: name, Output: string(r.Envelope()), Success: r.Err == nil, Unsent: r.Unsent,
 	}), Parts: ImageParts(r.Images)}
 }
 

@@ -70,6 +70,19 @@ func (r Replaced) Move(from, to *int) bool {
 // names, each a value of it.
 const PatchPath = "path"
 
+// Unsent are the fields of a result that the host reads in the place of the model: what
+// it fills in itself with the next call. Of an edit by number and a patch it is also the
+// diff, since their outputs show the lines that there are now.
+func (c *Content) Unsent() []string {
+	switch {
+	case c == nil || c.Hash == "":
+		return nil
+	case c.Lines || c.Patch != "":
+		return []string{"sha256", "replaced", "diff"}
+	}
+	return []string{"sha256"}
+}
+
 // Argument is the argument as which decisions know the files; of no content, empty.
 func (c *Content) Argument() string {
 	switch {

@@ -43,7 +43,11 @@ func wrongChoice(c *choice, value any, at *spot) *fault {
 		}
 		hint := ""
 		if text, ok := value.(string); ok {
-			hint = nearest.Hint(text, texts)
+			if hint = nearest.Hint(text, texts); hint == "" {
+				if own := ownWord(text, texts); own != "" {
+					hint = fmt.Sprintf(" (did you mean %q?)", own)
+				}
+			}
 		}
 		one := ""
 		if len(words) > 1 {
@@ -101,7 +105,7 @@ func noAlternative(value any, at *spot, faults []*fault) *fault {
 }
 
 func missing(n *node, name string, at *spot) *fault {
-	return &fault{at: at.property(name), words: func(where string) string {
+	return &fault{at: at.property(name), names: true, words: func(where string) string {
 		want := ""
 		if sub := n.named[name]; sub != nil && len(sub.types) > 0 {
 			want = "; it wants " + typeWords(sub.types)
@@ -111,7 +115,7 @@ func missing(n *node, name string, at *spot) *fault {
 }
 
 func unknown(n *node, name string, at *spot) *fault {
-	return &fault{at: at.property(name), words: func(where string) string {
+	return &fault{at: at.property(name), names: true, words: func(where string) string {
 		if len(n.named) == 0 {
 			return "unknown " + where + "; there are no arguments here, send {}"
 		}

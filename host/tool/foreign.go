@@ -138,3 +138,21 @@ func ownArg(name string, has []string) string {
 	}
 	return ""
 }
+
+// foreignWords are words of a list as other systems have them, with ours.
+var foreignWords = map[string]string{
+	"complete": "completed", "done": "completed", "finished": "completed", "closed": "completed", "ok": "completed",
+	"active": "in_progress", "doing": "in_progress", "started": "in_progress", "working": "in_progress",
+	"new": "pending", "open": "pending", "todo": "pending", "to_do": "pending", "not_started": "pending", "waiting": "pending",
+}
+
+// ownWord is the word of a list that a foreign one means, if it is there.
+func ownWord(word string, has []string) string {
+	if len(word) > 64 {
+		return ""
+	}
+	if own := foreignWords[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))]; slices.Contains(has, own) {
+		return own
+	}
+	return ""
+}

@@ -109,6 +109,26 @@ type bound struct {
 	limit   any
 }
 
+// inCase is the word of the node's list that a value is but for capitals; empty if it is
+// one already, or none, or could be several.
+func (n *node) inCase(value any) string {
+	text, ok := value.(string)
+	if n == nil || !ok || len(n.choices) != 1 || len(text) > n.choices[0].longest {
+		return ""
+	}
+	own := ""
+	for _, v := range n.choices[0].values {
+		word, _ := v.(string)
+		switch {
+		case word == text, strings.EqualFold(word, text) && own != "":
+			return ""
+		case strings.EqualFold(word, text):
+			own = word
+		}
+	}
+	return own
+}
+
 // choice is a list of values of which one has to be there.
 type choice struct {
 	values  []any

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -104,6 +105,8 @@ type Result struct {
 	// Output is the tool's own result: one JSON object.
 	Output json.RawMessage
 	Err    *Error
+	// Unsent are fields of Output that the model is not sent, see [Content.Unsent].
+	Unsent []string
 	// Images are what the model sees beside the output, if it takes images; nil of a
 	// failure.
 	Images []Image
@@ -172,7 +175,8 @@ type failureEnvelope struct {
 }
 
 // Envelope wraps the result, once, for every tool and every failure: it is
-// what the model reads, what the log keeps and what `stockade call --json` prints.
+// what the log keeps and what `stockade call --json` prints, and what the model reads
+// but for what it cannot use, see [ForModel].
 // It says which images there are, and has not their data.
 func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
@@ -205,6 +209,84 @@ func (r Result) Envelope() json.RawMessage {
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
 		LimitReached: r.LimitMessage != "", LimitMessage: r.LimitMessage, Metadata: meta,
 	})
+}
+
+// ForModel is an envelope as it is sent to a model: without what a model can do nothing
+// with, which are most metadata, what a process has not written, and the fields of a
+// result that are unsent. The same envelope is always sent in the same form. What is no
+// envelope is sent as it is.
+func ForModel(envelope string, unsent []string) string {
+	var e sentEnvelope
+	dec := json.NewDecoder(strings.NewReader(envelope))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&e) != nil || e.Success == nil || dec.More() {
+		return envelope
+	}
+	if e.Metadata != nil {
+		e.Metadata = &sentMetadata{ExecutionMS: e.Metadata.ExecutionMS, Network: e.Metadata.Network}
+	}
+	if len(unsent) > 0 {
+		e.Result = withoutFields(e.Result, unsent)
+	}
+	return string(Marshal(e))
+}
+
+// sentEnvelope is both envelopes, with everything left out that is empty.
+type sentEnvelope struct {
+	Success      *bool           `json:"tool_success"`
+	Result       json.RawMessage `json:"result,omitempty"`
+	Images       json.RawMessage `json:"images,omitempty"`
+	Error        string          `json:"error,omitempty"`
+	Code         Code            `json:"error_code,omitempty"`
+	Type         ErrorType       `json:"error_type,omitempty"`
+	Hint         string          `json:"hint,omitempty"`
+	Note         string          `json:"note,omitempty"`
+	Rule         string          `json:"rule,omitempty"`
+	Allow        string          `json:"allow,omitempty"`
+	Denial       json.RawMessage `json:"denial,omitempty"`
+	ExitCode     *int            `json:"exit_code,omitempty"`
+	Stdout       string          `json:"stdout,omitempty"`
+	Stderr       string          `json:"stderr,omitempty"`
+	LimitReached bool            `json:"limit_reached,omitempty"`
+	LimitMessage string          `json:"limit_message,omitempty"`
+	Metadata     *sentMetadata   `json:"metadata,omitempty"`
+}
+
+type sentMetadata struct {
+	ExecutionMS int64           `json:"execution_time_ms"`
+	DataBytes   int64           `json:"data_size_bytes,omitempty"`
+	Timestamp   int64           `json:"timestamp,omitempty"`
+	Fuel        uint64          `json:"fuel_used,omitempty"`
+	PeakMemory  uint64          `json:"peak_memory_bytes,omitempty"`
+	Network     json.RawMessage `json:"network,omitempty"`
+}
+
+// withoutFields is an object without some of its fields, the others in their order.
+func withoutFields(object json.RawMessage, names []string) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return object
+	}
+	out := []byte("{")
+	for dec.More() {
+		var value json.RawMessage
+		name, err := dec.Token()
+		if err == nil {
+			err = dec.Decode(&value)
+		}
+		key, ok := name.(string)
+		if err != nil || !ok {
+			return object
+		}
+		if slices.Contains(names, key) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, Marshal(key)...), ':'), value...)
+	}
+	return append(out, '}')
 }
 
 // Marshal encodes a value that always can be, such as one that was JSON before. It

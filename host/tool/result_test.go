@@ -215,3 +215,30 @@ func FuzzShorten(f *testing.F) {
 		}
 	})
 }
+
+func TestForModel(t *testing.T) {
+	code := 3
+	edit := Result{Output: json.RawMessage(`{"output":"<ok>","diff":"d","sha256":{"a":"b"},"x":[1]}`), Unsent: []string{"sha256", "diff"}, Note: "n"}
+	edit.Usage.Duration, edit.Usage.FuelUsed = 5_000_000, 7
+	edit.Usage.Network = []Traffic{{Host: "https://a:443", Refused: 1}}
+	failed := Failed(CodeUnseen, ValidationFailed, "no")
+	ran := Failed(CodeFailed, InternalError, "no")
+	ran.Err.ExitCode, ran.Err.Stderr, ran.LimitMessage = &code, "oh", "stop"
+	for _, c := range []struct{ envelope, want string }{
+		{string(edit.Envelope()), `{"tool_success":true,"result":{"output":"<ok>","x":[1]},"note":"n","metadata":{"execution_time_ms":5,"network":[{"host":"https://a:443","requests":0,"sent_bytes":0,"received_bytes":0,"refused":1}]}}`},
+		{string(failed.Envelope()), `{"tool_success":false,"error":"no","error_code":"CONTENT_NOT_SEEN","error_type":"validation_failed","metadata":{"execution_time_ms":0}}`},
+		{string(ran.Envelope()), `{"tool_success":false,"error":"no","error_code":"TOOL_FAILED","error_type":"internal_error","exit_code":3,"stderr":"oh","limit_reached":true,"limit_message":"stop","metadata":{"execution_time_ms":0}}`},
+		{`{"tool_success":true,"result":{"output":"(9 bytes, left out)"}}`, `{"tool_success":true,"result":{"output":"(9 bytes, left out)"}}`},
+		{`{"tool_success":true,"result":[1],"more":2}`, `{"tool_success":true,"result":[1],"more":2}`},
+		{`{"tool_success":true} {}`, `{"tool_success":true} {}`},
+		{`{"result":1}`, `{"result":1}`},
+		{"plain", "plain"},
+	} {
+		if got := ForModel(c.envelope, []string{"sha256", "diff"}); got != c.want {
+			t.Errorf("of %s\ngot  %s\nwant %s", c.envelope, got, c.want)
+		}
+	}
+	if got := ForModel(`{"tool_success":true,"result":["sha256"]}`, []string{"sha256"}); got != `{"tool_success":true,"result":["sha256"]}` {
+		t.Errorf("a result that is no object: %s", got)
+	}
+}

@@ -121,7 +121,7 @@ func (s *Schema) IsString(name string) bool {
 }
 
 // Check returns the arguments in canonical form (an object, compact, no
-// duplicate keys) or an error that tells the model what to change.
+// duplicate keys; a word of a list as that has it, however it was in capitals) or an error that tells the model what to change.
 func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 	c, err := s.compiled()
 	if err != nil {
@@ -142,18 +142,29 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	}
 	obj, ok := all.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("arguments are %s; send a JSON object", valueWords(plain))
+		return nil, fmt.Errorf("arguments are %s; send a JSON object%w", valueWords(plain), ErrNames)
+	}
+	for name, value := range obj {
+		if own := c.root.named[name].inCase(value); own != "" {
+			obj[name], plain.(map[string]any)[name] = own, own
+		}
 	}
 	w := &walk{ctx: ctx, left: maxEffort, leftovers: c.leftovers}
 	fault := w.check(c.root, plain, &spot{}, 0, nil)
 	switch {
 	case w.err != nil:
 		return nil, w.err
+	case fault != nil && (fault.names || fault.alternatives != nil):
+		return nil, fmt.Errorf("%s%w", fault, ErrNames)
 	case fault != nil:
 		return nil, errors.New(fault.String())
 	}
 	return Marshal(obj), nil
 }
+
+// ErrNames is wrapped by the error of [Schema.Check] where the caller does not know the
+// arguments: one is missing, or none of the tool's. It has no words of its own.
+var ErrNames = errors.New("")
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 

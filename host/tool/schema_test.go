@@ -82,6 +82,40 @@ func TestAToolWithoutArgumentsTakesNothingAtAll(t *testing.T) {
 
 // The texts are what a model gets to correct itself with: they name the
 // argument, what it is and what it must be.
+// TestAWordOfAListIsTakenAsItIsMeant if it differs in capitals only.
+func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{
+		"method":{"type":"string","enum":["GET","POST"]},"status":{"type":"string","enum":["pending","completed"]},
+		"both":{"type":"string","enum":["a","A","b"]},"of":{"type":"object","properties":{"method":{"enum":["GET"]}}}}}`)
+	for in, want := range map[string]string{
+		`{"method":"post"}`:        `{"method":"POST"}`,
+		`{"method":"Get"}`:         `{"method":"GET"}`,
+		`{"status":"Completed"}`:   `{"status":"completed"}`,
+		`{"both":"a"}`:             `{"both":"a"}`,
+		`{"both":"B"}`:             `{"both":"b"}`,
+		`{"method":"put"}`:         `argument "method" is the string "put"; it wants one of "GET", "POST"`,
+		`{"status":"Done"}`:        `argument "status" is the string "Done"; it wants one of "pending", "completed" (did you mean "completed"?)`,
+		`{"status":"not started"}`: `argument "status" is the string "not started"; it wants one of "pending", "completed" (did you mean "pending"?)`,
+		`{"of":{"method":"get"}}`:  `argument "of.method" is the string "get"; it wants "GET"`,
+	} {
+		got, err := s.Check(t.Context(), json.RawMessage(in))
+		if err != nil {
+			got = json.RawMessage(err.Error())
+		}
+		if !strings.HasPrefix(string(got), want) || err == nil && string(got) != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+		if errors.Is(err, ErrNames) {
+			t.Errorf("%s: the names of the arguments are known", in)
+		}
+	}
+	for _, in := range []string{`{}`, `{"path":"a","pth":"b"}`, `[]`} {
+		if _, err := compile(t, readSchema).Check(t.Context(), json.RawMessage(in)); !errors.Is(err, ErrNames) {
+			t.Errorf("%s: got %v, which is not about names", in, err)
+		}
+	}
+}
+
 func TestCheckSaysWhatToChange(t *testing.T) {
 	s := compile(t, readSchema)
 	long := strings.Repeat("x", 1<<20)

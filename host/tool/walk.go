@@ -47,6 +47,7 @@ type fault struct {
 	at           *spot
 	words        func(where string) string
 	alternatives []*fault // the first of those that did not fit either
+	names        bool     // a name is missing, or nobody knows it
 }
 
 // spot is a place in the arguments.

@@ -153,7 +153,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 				continue
 			}
 			if p, ok := waiting[data.CallID]; ok {
-				turns[p.turn].results[p.call] = cmp.Or(data.Output, m.Content, "(no output)")
+				turns[p.turn].results[p.call] = cmp.Or(tool.ForModel(data.Output, data.Unsent), m.Content, "(no output)")
 				turns[p.turn].images[p.call] = m.Parts
 				delete(waiting, data.CallID)
 			}
