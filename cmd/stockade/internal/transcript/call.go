@@ -621,17 +621,18 @@ func (c *call) page() string {
 			read = n
 		}
 	}
+	exact := func(n int) string { return words.Exact(int64(n)) }
 	of := ""
 	if fields.Lines > 0 {
-		of = " of " + words.Exact(int64(fields.Lines))
+		of = " of " + exact(fields.Lines)
 	}
 	switch {
 	case read == fields.Lines:
 		return words.Plural(read, "line")
 	case read == 1:
-		return fmt.Sprintf("line %d%s", last, of)
+		return "line " + exact(last) + of
 	}
-	return fmt.Sprintf("lines %d to %d%s", last-read+1, last, of)
+	return "lines " + exact(last-read+1) + " to " + exact(last) + of
 }
 
 // cost is what a call has taken.
