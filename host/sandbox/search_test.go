@@ -211,6 +211,60 @@ func TestSearchReachesWhatIsGranted(t *testing.T) {
 	}
 }
 
+// stats is a module that asks what has a name.
+func stats(name string, size int32) w.ToolOptions {
+	return w.ToolOptions{
+		Imports: []w.Import{own("search", "stat", i32s(3)...)},
+		Data:    []w.Segment{{Offset: pathAt, Bytes: []byte(name)}},
+		Call: code(
+			w.I32Const(pathAt), w.I32Const(size), w.I32Const(resultA), w.Call(0),
+			w.I32Const(resultA), w.I32Load8U(0), w.If(
+				w.I32Const(resultA), w.I32Load8U(4), w.If(w.ReturnOK("invalid"), w.Return()),
+				w.ReturnOK("denied"), w.Return(),
+			),
+			w.I32Const(resultA), w.I32Load(4), w.I32Load8U(0), w.If(
+				w.I32Const(resultA), w.I32Load(4), w.I32Load8U(8), w.If(w.ReturnOK("has bytes"), w.Return()),
+				w.ReturnOK("is empty"), w.Return(),
+			),
+			w.ReturnOK("nothing"),
+		),
+		Edit: func(b *w.Builder) { b.ExportFunc("cabi_realloc", 1) },
+	}
+}
+
+func TestStatReachesWhatIsGranted(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, empty, outside := filepath.Join(dir, "ws", "f"), filepath.Join(dir, "ws", "e"), filepath.Join(dir, "f")
+	mustWrite(t, inside, "key\n")
+	mustWrite(t, empty, "")
+	mustWrite(t, outside, "key\n")
+	reads := tool.Capabilities{Files: tool.FilesRead}
+	for _, c := range []struct {
+		name, file string
+		more       int32
+		caps       tool.Capabilities
+		want       string
+	}{
+		{"granted", inside, 0, reads, "has bytes"},
+		{"an empty file", empty, 0, reads, "is empty"},
+		{"outside", outside, 0, reads, "nothing"},
+		{"a way out", filepath.Dir(inside) + "/../f", 0, reads, "nothing"},
+		{"not granted", inside, 0, tool.Capabilities{}, "denied"},
+		{"too many names", inside, 75_000, reads, "invalid"},
+		{"4 GiB of names", inside, -1 - int32(len(inside)), reads, "invalid"},
+	} {
+		mod := probe(stats(c.file, int32(len(c.file))+c.more))
+		r := granted(t, mod, ask{caps: c.caps, mounts: []policy.Mount{{Host: filepath.Dir(inside)}}, cwd: filepath.Dir(inside)}).mustRun(t, box)
+		if got := output(t, r); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // The deadline of the call ends a search, and its fuel pays for it.
 func TestASearchEndsWithItsCall(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
