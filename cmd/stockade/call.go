@@ -82,6 +82,9 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
+	if entry != nil && entry.Capabilities.Store && result.Err == nil && !a.flags.json && !a.flags.quiet {
+		defer a.s.note("what %s keeps is kept with the session, and each stockade call is a session of its own: it goes on in a chat or a run", entry.Name)
+	}
 	return a.showResult(request{typed, args, call}, result)
 }
 
