@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/toolpage"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
@@ -79,6 +81,9 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	result, err := s.Call(ctx, call)
 	if err != nil {
 		return err
+	}
+	if entry != nil && entry.Capabilities.Store && result.Err == nil && !a.flags.json && !a.flags.quiet {
+		defer a.s.note("what %s keeps is kept with the session, and each stockade call is a session of its own: it goes on in a chat or a run", entry.Name)
 	}
 	return a.showResult(request{typed, args, call}, result)
 }
@@ -151,8 +156,7 @@ func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, usageError("for example: stockade call file_read path=README.md limit=20",
-				"argument %q is neither NAME=VALUE nor a JSON object", arg)
+			return nil, usageError(namedHint(entry, args, arg), "argument %q is neither NAME=VALUE nor a JSON object", arg)
 		}
 		if _, twice := fields[name]; twice {
 			return nil, usageError("", "argument %q is given twice", name)
@@ -160,6 +164,24 @@ func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 		fields[name] = typedValue(entry, name, value)
 	}
 	return json.Marshal(fields)
+}
+
+// namedHint shows a value that was given without a name as that of the first argument
+// that the tool needs and was not given; of one that needs none, of its first.
+func namedHint(entry *tool.Entry, args []string, value string) string {
+	if entry == nil {
+		return "`stockade tool list` shows the tools"
+	}
+	known, _ := toolpage.Arguments(entry.Parameters)
+	known = slices.DeleteFunc(known, func(k toolpage.Argument) bool {
+		return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, k.Name+"=") })
+	})
+	needs := slices.IndexFunc(known, func(k toolpage.Argument) bool { return k.Required })
+	word, ok := shellword.Quote(value)
+	if len(known) == 0 || len(value) > maxShownName || !ok {
+		return "`stockade tool info " + entry.Name + "` shows the arguments"
+	}
+	return fmt.Sprintf("for example: stockade call %s %s=%s", entry.Name, known[max(needs, 0)].Name, word)
 }
 
 // typedValue gives a value the type that the schema has for it: a string stays

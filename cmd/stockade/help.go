@@ -4,11 +4,14 @@ import (
 	"embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // The topics are pages of the repository and texts of `stockade help` at once:
@@ -70,6 +73,10 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		},
 	}
 	help.RunE = func(_ *cobra.Command, args []string) error {
+		if t, ok := pageOfTool(args); ok {
+			_, err := fmt.Fprint(a.s.out, t.text())
+			return err
+		}
 		cmd, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
 			return noTopic(help, root, args)
@@ -97,7 +104,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	for _, t := range pages {
 		more := ""
 		if isTool[t.name] {
-			more = fmt.Sprintf("\n`stockade tool info %s` shows the tool of that name.\n", t.name)
+			more = fmt.Sprintf("\n`stockade help tool %s` shows the tool of that name.\n", t.name)
 		}
 		if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
 			more = fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
@@ -136,16 +143,22 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 var gap = regexp.MustCompile(`^ *\S.*?\S {2,}`)
 
 // hung is a text of ours in which no line is wider than the columns but one that is a
-// command: others go on below where what they say of a name begins.
+// command: others go on below where what they say of a name begins, and those of a
+// paragraph in its next line.
 func hung(text string, columns int) string {
 	lines := strings.Split(text, "\n")
-	for i, line := range lines {
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
 		if terminal.Width(line) < columns || strings.HasPrefix(line, "  stockade ") {
 			continue
 		}
 		from := len(gap.FindString(line))
 		if from == 0 || from > columns/2 {
 			from = len(line) - len(strings.TrimLeft(line, " "))
+		}
+		for from == 0 && i+1 < len(lines) && lines[i+1] != "" && lines[i+1][0] != ' ' {
+			line += " " + lines[i+1]
+			lines = slices.Delete(lines, i, i+1)
 		}
 		rows := terminal.Wrap(line[from:], columns-1-from)
 		lines[i] = line[:from] + strings.Join(rows, "\n"+strings.Repeat(" ", from))
@@ -156,8 +169,54 @@ func hung(text string, columns int) string {
 // noTopic says that neither a topic nor a command has the name.
 func noTopic(help, root *cobra.Command, words []string) error {
 	hint := "`stockade help` lists the topics and the commands"
-	if near := append(help.SuggestionsFor(words[0]), root.SuggestionsFor(words[0])...); len(near) > 0 {
+	word := words[0]
+	if len(words) == 2 && isToolWord(word) {
+		word = words[1] // the name of a tool
+	}
+	word = strings.ReplaceAll(word, "-", "_")
+	var tools []string
+	for _, t := range toolPages() {
+		tools = append(tools, t.name)
+	}
+	near := append(help.SuggestionsFor(words[0]), root.SuggestionsFor(words[0])...)
+	tool := nearest.Find(word, tools)
+	switch inner := moduleTools(word); {
+	case inner != nil:
+		hint = fmt.Sprintf("%s is a module of tools: %s; `stockade help %s` shows one", word, strings.Join(inner, ", "), inner[0])
+	case tool != "" && (len(near) == 0 || word != words[0]):
+		hint = fmt.Sprintf("did you mean `stockade help tool %s`?", tool)
+	case len(near) > 0:
 		hint = fmt.Sprintf("did you mean `stockade help %s`?", near[0])
 	}
 	return usageError(hint, "there is no topic and no command %q", strings.Join(words, " "))
+}
+
+// pageOfTool is the page that is asked for by two words, such as tool git, where one of
+// them may be that of a topic, too.
+func pageOfTool(words []string) (t topic, ok bool) {
+	if len(words) != 2 || !isToolWord(words[0]) {
+		return topic{}, false
+	}
+	pages := toolPages()
+	i := slices.IndexFunc(pages, func(t topic) bool { return t.name == words[1] })
+	if i < 0 {
+		return topic{}, false
+	}
+	return pages[i], true
+}
+
+func isToolWord(word string) bool { return word == "tool" || word == "tools" }
+
+// moduleTools are the tools of a built-in module.
+func moduleTools(name string) (out []string) {
+	builtin, err := registry.Builtin()
+	if err != nil { // a build without tools
+		return nil
+	}
+	for _, e := range builtin.Entries() {
+		if e.Module.Name == name {
+			out = append(out, e.Name)
+		}
+	}
+	return out
 }

@@ -110,6 +110,10 @@ func TestHelpFitsATerminal(t *testing.T) {
 	if !strings.Contains(out.String(), "\n      --tool stringArray        try a module without adding it: FILE.wasm; it\n                                gets what ") {
 		t.Error("what is said of a flag does not go on below itself")
 	}
+	const text = "one two three four\nfive six\n\nseven\n  eight\n"
+	if got, want := hung(text, 15), "one two three\nfour five six\n\nseven\n  eight\n"; got != want {
+		t.Errorf("a paragraph of which a line is too wide: got %q, want %q", got, want)
+	}
 }
 
 var inBackquotes = regexp.MustCompile("`(stockade [^`]*)`")

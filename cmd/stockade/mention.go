@@ -182,9 +182,6 @@ func mentionText(path string, result llm.Message, room int) string {
 	if cut {
 		content += "\n[the rest of it found no room here: file_read has it]"
 	}
-	if content == "" {
-		content = "[it is empty]"
-	}
 	return text + content
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/visible"
 )
@@ -191,10 +192,24 @@ func commands(root *cobra.Command) []*cobra.Command {
 func usageArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return usageError(fmt.Sprintf("usage: %s", cmd.UseLine()), "%s: %v", cmd.Name(), err)
+			err := check(cmd, args)
+			if _, said := errors.AsType[*exitErr](err); err == nil || said {
+				return err
 			}
-			return nil
+			hint := "usage: " + cmd.UseLine()
+			least, most := operands(cmd, check)
+			switch {
+			case len(args) < least:
+				if example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n"); example != "" {
+					hint = "for example: " + example
+				}
+				return usageError(hint, "%s: %s is missing", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1+len(args):1+least], " "))
+			case len(args) > most && most == 0:
+				return usageError(hint, "%s: it takes no arguments, and %q is one", cmd.Name(), words.Clip(args[0], maxShownName))
+			case len(args) > most:
+				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), words.Clip(args[most], maxShownName))
+			}
+			return usageError(hint, "%s: %v", cmd.Name(), err)
 		}
 	}
 	if cmd.HasParent() && cmd.HasSubCommands() && cmd.RunE == nil {
@@ -206,6 +221,19 @@ func usageArgs(cmd *cobra.Command) {
 			return unknownCommand(cmd, args[0])
 		}
 	}
+}
+
+// operands are how few and how many arguments a command takes, by the check of its own,
+// whose words are not ours.
+func operands(cmd *cobra.Command, check cobra.PositionalArgs) (least, most int) {
+	const many = 8 // which only those take that take any number
+	for least < many && check(cmd, make([]string, least)) != nil {
+		least++
+	}
+	for most = many; most > least && check(cmd, make([]string, most)) != nil; {
+		most--
+	}
+	return least, most
 }
 
 func unknownCommand(cmd *cobra.Command, word string) error {

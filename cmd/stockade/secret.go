@@ -55,7 +55,7 @@ text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxVal
   stockade secret set DEPLOY_KEY --host deploy.example.com:8443 --store file`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return errors.New("it takes one name; the value is typed in or piped in, and is never an argument")
+				return usageError("for example: stockade secret set GITHUB_TOKEN --host api.github.com", "set: it takes one name; the value is typed in or piped in, and is never an argument")
 			}
 			return cobra.ExactArgs(1)(nil, args)
 		},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +23,13 @@ import (
 func newSessionCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume", Long: "List, show or continue sessions. What they are is in `stockade help sessions`."}
 	var limit int
+	var all bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the sessions, newest first", Args: cobra.NoArgs,
-		Example: "  stockade session list\n  stockade session list --json | jq -r '.[0].id'",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), a, limit) },
+		Example: "  stockade session list\n  stockade session list --all\n  stockade session list --json | jq -r '.[0].id'",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), a, limit, all) },
 	}
+	list.Flags().BoolVar(&all, "all", false, "list single calls (stockade call), too, as --json does")
 	list.Flags().IntVarP(&limit, "limit", "n", 20, "how many; 0 lists all")
 	var call int
 	var files bool
@@ -88,7 +91,7 @@ type sessionJSON struct {
 	Workspace string `json:"workspace,omitempty"` // where it began
 }
 
-func runSessionList(ctx context.Context, a *app, limit int) error {
+func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
@@ -96,6 +99,12 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 	infos, err := st.Sessions(ctx)
 	if err != nil {
 		return err
+	}
+	single := 0
+	if !all && !a.flags.json {
+		before := len(infos)
+		infos = slices.DeleteFunc(infos, isSingleCall)
+		single = before - len(infos)
 	}
 	if limit > 0 && len(infos) > limit {
 		infos = infos[:limit]
@@ -107,20 +116,28 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		}
 		return printJSON(a.s, out)
 	}
+	if single > 0 && !a.flags.quiet {
+		defer a.s.note("%s left out; --all shows them", words.Plural(single, "single call"))
+	}
 	if len(infos) == 0 {
-		a.s.note("no sessions yet")
+		if single == 0 {
+			a.s.note("no sessions yet")
+		}
 		return nil
 	}
 	w := table.New(table.Fixed("SESSION"), table.Fixed("LAST"), table.Fixed("TURNS"), table.Fixed("CALLS"), table.Text("TITLE"), table.Path("WORKSPACE"))
 	for _, i := range infos {
 		title := i.Title
-		if title == "" && i.Turns == 0 {
+		if isSingleCall(i) {
 			title = "(stockade call)"
 		}
 		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, words.Clip(title, 60), i.Workspace)
 	}
 	return a.s.table(w)
 }
+
+// isSingleCall tells a stockade call from a conversation.
+func isSingleCall(i session.Info) bool { return i.Title == "" && i.Turns == 0 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
 	st, err := a.door().Store(ctx)

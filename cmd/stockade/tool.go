@@ -264,12 +264,13 @@ func (t toolset) switched(keys ...string) (out []*tool.Entry) {
 const maxCell = 24
 
 func (t toolset) list(s *stdio) error {
-	rows := [][3]string{{"TOOL", "RISK", "MODULE"}}
+	rows := [][]string{{"TOOL", "RISK", "MODULE"}}
 	texts := []string{"DESCRIPTION"}
 	sorted, groups := tool.Groups(t.switched("", policy.OffKey)) // who has named one wants to see that
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
+	modules := slices.ContainsFunc(sorted, func(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin })
 	for _, e := range sorted {
 		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {
@@ -278,12 +279,19 @@ func (t toolset) list(s *stdio) error {
 		if key := t.ceiling.SwitchedOff(e); key != "" {
 			risk = "off (" + key + ")"
 		}
-		rows = append(rows, [3]string{e.Name, risk, terminal.Line(e.Module.Name)})
+		rows = append(rows, []string{e.Name, risk, terminal.Line(e.Module.Name)})
 		texts = append(texts, firstLine(e.Description))
 	}
 	var columns [3]int
-	for _, row := range rows {
+	for y, row := range rows {
+		if !modules { // all are built in, and the room is for what they do
+			row = row[:2]
+			rows[y] = row
+		}
 		for i, cell := range row {
+			if i == 1 && strings.Contains(cell, " (") {
+				continue // one that is denied makes no room for why in all rows
+			}
 			columns[i] = max(columns[i], min(len(cell), maxCell))
 		}
 	}

@@ -98,7 +98,7 @@ func stateOf(m registry.Added) string {
 	case m.Off() != "":
 		return "off: " + m.Off()
 	case off > 0:
-		return fmt.Sprintf("on, %d of %d tools off", off, len(m.Tools))
+		return fmt.Sprintf("on, %d of %s off", off, words.Plural(len(m.Tools), "tool"))
 	}
 	return "on"
 }

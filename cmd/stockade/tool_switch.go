@@ -8,8 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 func newToolRemoveCmd(a *app) *cobra.Command {
@@ -53,7 +55,7 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 			for _, name := range names {
 				i, inner, err := registry.Find(records, name, a.Work)
 				if err != nil {
-					return nil, usageError("`stockade tool list` shows what was added; built-in tools are switched off in the settings and the policy, see `stockade help policy`", "%v", err)
+					return nil, notAdded(name, on, err)
 				}
 				r := &records[i]
 				switch {
@@ -98,6 +100,20 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		})
 	}
 	return out
+}
+
+// notAdded says how a tool or a module that is built in is switched, and of any other
+// name what was added.
+func notAdded(name string, on bool, err error) error {
+	builtin, noBuiltin := registry.Builtin()
+	if noBuiltin != nil || !slices.ContainsFunc(builtin.Entries(), func(e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }) {
+		return usageError("`stockade tool list` shows the tools and the modules", "%v", err)
+	}
+	if on {
+		return usageError(fmt.Sprintf("take %q out of %s in your agent.toml, if it is there; `stockade tool list` says what keeps a tool off", name, policy.OffKey),
+			"%s is built in, and no module that was added", name)
+	}
+	return usageError(fmt.Sprintf("%s = [%q] in your agent.toml switches it off: see `stockade help tools`", policy.OffKey, name), "%s is built in, and no module that was added", name)
 }
 
 // switchedOn says which modules and tools are offered after a person has switched them

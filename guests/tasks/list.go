@@ -134,6 +134,9 @@ func progressOf(tasks []task) (p progress) {
 }
 
 func (p progress) words() string {
+	if p.Total == 1 {
+		return fmt.Sprintf("%d of 1 task completed", p.Completed)
+	}
 	return fmt.Sprintf("%d of %d tasks completed", p.Completed, p.Total)
 }
 

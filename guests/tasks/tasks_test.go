@@ -60,7 +60,7 @@ func TestTasks(t *testing.T) {
 	}{
 		{"a list without tasks", list, "{there are no tasks; add_task adds one {0 0}}"},
 		{"an update without tasks", update("task_1", "completed", ""), `not-found: there is no task "task_1"; there are no tasks yet: add_task adds one`},
-		{"the first", add("  Read the code\n"), "{[ ] task_1 Read the code\n0 of 1 tasks completed task_1 pending {0 1}}"},
+		{"the first", add("  Read the code\n"), "{[ ] task_1 Read the code\n0 of 1 task completed task_1 pending {0 1}}"},
 		{"an empty one", add(" \n"), "invalid-input: content is empty; say what is to be done"},
 		{"a long one", add(strings.Repeat("x", maxContent+1)), "invalid-input: content has 2049 bytes; a task has at most 2048: say it shorter, or add several tasks"},
 		{"of several lines", add("Change it\nin two places"), "{[ ] task_2 Change it\n    in two places\n0 of 2 tasks completed task_2 pending {0 2}}"},

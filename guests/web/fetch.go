@@ -79,6 +79,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 			req.Headers = append(req.Headers, http.Header{Name: "content-type", Value: "application/json"})
 		}
 	}
+	began := time.Now()
 	resp, err := get(ctx, req)
 	if large, ok := errors.AsType[*http.TooLargeError](err); ok && reads && large.Limit < maxBody {
 		req.MaxBytes = int(large.Limit) // the person permits less: what there is of that
@@ -91,6 +92,11 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	notes := []string{note}
 	if strings.TrimSuffix(resp.URL, "/") != strings.TrimSuffix(address, "/") {
 		notes = append(notes, "the server redirected to "+resp.URL)
+	}
+	// What was cut for its size is about as large as that; a secret may have been taken out.
+	slow := resp.Truncated && len(resp.Body) < req.MaxBytes-req.MaxBytes/10
+	if slow {
+		notes = append(notes, fmt.Sprintf("the server was too slow: this is what came in %d s", int(time.Since(began).Seconds())))
 	}
 	if resp.Status >= 400 {
 		notes = append(notes, fmt.Sprintf("the server answered with status %d: what follows is its error", resp.Status))
@@ -120,7 +126,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 		out.Output += fmt.Sprintf("\n[there is more: call again with offset=%d]", out.NextOffset)
 	case in.Offset > 0 && out.Output == "":
 		return fetchResult{}, tool.InvalidInput("offset %d is beyond the end: the text has %d bytes", in.Offset, w.seen)
-	case out.Truncated:
+	case out.Truncated && !slow:
 		out.Output += fmt.Sprintf("\n[the body is larger than the first %d bytes, which are all that is read of one]", len(resp.Body))
 	case out.Output == "" && len(resp.Body) == 0:
 		notes = append(notes, "the answer has no body")
@@ -211,21 +217,29 @@ func invalidURL(format string, args ...any) error {
 // failure says what kept a request from being answered.
 func failure(err error) error {
 	large, tooLarge := errors.AsType[*http.TooLargeError](err)
-	switch text := err.Error(); {
+	text := err.Error()
+	for _, kind := range []error{http.ErrDenied, http.ErrDNS, http.ErrConnect, http.ErrTLS} { // which what follows says itself
+		if errors.Is(err, kind) {
+			text = strings.TrimPrefix(text, kind.Error()+": ")
+		}
+	}
+	switch {
 	case errors.Is(err, http.ErrDenied) && strings.Contains(text, " redirects to "):
-		return tool.Denied("%w. A call with that URL is decided by itself", err)
+		return tool.Denied("%s. A call with that URL is decided by itself", text)
 	case errors.Is(err, http.ErrDenied):
-		return tool.Denied("%w. Only the person can change that", err)
+		return tool.Denied("%s; that is for the user to change", text)
 	case errors.Is(err, http.ErrInvalid) && strings.Contains(text, "header"):
 		return tool.InvalidInput("%w", err)
 	case errors.Is(err, http.ErrInvalid):
 		return invalidURL("%w", err)
+	case errors.Is(err, http.ErrDNS) && strings.HasPrefix(text, "no such host"):
+		return tool.Coded("DNS_FAILED", tool.Unavailable("%s; look at the spelling", text))
 	case errors.Is(err, http.ErrDNS):
-		return tool.Coded("DNS_FAILED", tool.Unavailable("%w; look at the spelling of the host", err))
+		return tool.Coded("DNS_FAILED", tool.Unavailable("%s", text))
 	case errors.Is(err, http.ErrConnect):
-		return tool.Coded("CONNECT_FAILED", tool.Unavailable("%w", err))
+		return tool.Coded("CONNECT_FAILED", tool.Unavailable("%s", text))
 	case errors.Is(err, http.ErrTLS):
-		return tool.Coded("TLS_FAILED", tool.Unavailable("%w; without a certificate that is good nothing is sent", err))
+		return tool.Coded("TLS_FAILED", tool.Unavailable("%s; without a certificate that is good nothing is sent", err))
 	case errors.Is(err, http.ErrTimeout):
 		return tool.Coded("TIMED_OUT", tool.Unavailable("%w; the server is slow or does not answer", err))
 	case tooLarge:

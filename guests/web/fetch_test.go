@@ -253,11 +253,12 @@ func TestFailures(t *testing.T) {
 		code, says string
 		kind       tool.Code
 	}{
-		"denied":           {why(http.ErrDenied), "", "Only the person can change that", tool.CodeDenied},
+		"denied":           {why(http.ErrDenied), "", "why; that is for the user to change", tool.CodeDenied},
 		"a redirect":       {fmt.Errorf("%w: a.example redirects to https://b.example/: no connection", http.ErrDenied), "", "A call with that URL", tool.CodeDenied},
 		"a header":         {fmt.Errorf(`%w: header "a": it holds a line end`, http.ErrInvalid), "", "line end", tool.CodeInvalidInput},
 		"a URL":            {why(http.ErrInvalid), "INVALID_URL", "why", tool.CodeInvalidInput},
-		"a name":           {why(http.ErrDNS), "DNS_FAILED", "spelling", tool.CodeUnavailable},
+		"a name":           {fmt.Errorf("%w: no such host: a.example", http.ErrDNS), "DNS_FAILED", "no such host: a.example; look at the spelling", tool.CodeUnavailable},
+		"a name server":    {why(http.ErrDNS), "DNS_FAILED", "why", tool.CodeUnavailable},
 		"nobody answers":   {why(http.ErrConnect), "CONNECT_FAILED", "why", tool.CodeUnavailable},
 		"a certificate":    {why(http.ErrTLS), "TLS_FAILED", "certificate", tool.CodeUnavailable},
 		"time":             {http.ErrTimeout, "TIMED_OUT", "slow", tool.CodeUnavailable},
@@ -283,6 +284,9 @@ func TestFailures(t *testing.T) {
 	})
 	if err != nil || !got.Truncated || !slices.Equal(asked, []int{maxBody, 1000}) {
 		t.Errorf("where less is permitted: %+v, %v, asked for %v", got, err, asked)
+	}
+	if want := "the server was too slow: this is what came in 0 s"; got.Note != want || got.Output != "text" {
+		t.Errorf("of a slow page: %q, with the note %q, want %q", got.Output, got.Note, want)
 	}
 }
 

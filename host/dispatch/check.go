@@ -2,11 +2,14 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -65,8 +68,11 @@ func (p *pending) find() (*tool.Entry, error) {
 		return offer.list, nil
 	}
 	r := tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no tool %.80q", p.call.Tool)
-	if own := catalog.Foreign(p.call.Tool); own != "" {
+	if own, tools := catalog.Foreign(p.call.Tool); own != "" {
 		r.Err.Hint = tool.Advise("%s", own)
+		if i := slices.IndexFunc(tools, func(e *tool.Entry) bool { return p.d.opts.Policy.Hides(e, p.call.Caller) }); i >= 0 {
+			r.Err.Hint = p.notOffered(tools[i])
+		}
 	} else if near := catalog.Nearest(p.call.Tool); near != "" {
 		r.Err.Hint = tool.Advise("did you mean %q?", near)
 	} else if offer.list != nil {
@@ -75,6 +81,18 @@ func (p *pending) find() (*tool.Entry, error) {
 		r.Err.Hint = tool.Advise("the tools are: %s", strings.Join(catalog.Names(), ", "))
 	}
 	return nil, &refusal{r}
+}
+
+// notOffered says of a tool, of which no call can come to anything, what a person can
+// do about that.
+func (p *pending) notOffered(e *tool.Entry) tool.Hint {
+	call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: p.call.Caller, Cwd: p.call.Cwd}
+	x := p.d.opts.Policy.Decide(call, e, policy.Facts{}).Explain()
+	said := tool.Advise("%s would do that and is not offered: %s", e.Name, x.Reason)
+	if len(x.Hint) > 0 {
+		said = said.And(tool.Advise("; only the person can change that: "), x.Hint)
+	}
+	return said
 }
 
 const maxHintSchema = 8 << 10 // bytes

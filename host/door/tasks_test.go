@@ -49,7 +49,7 @@ func TestTheTasksOfASession(t *testing.T) {
 		`update_task {"task_id":"task_1","status":"completed"}`, `update_task {"task_id":"task_7","status":"completed"}`,
 		`add_task {"content":"`+strings.Repeat("x", 2000)+`"}`, `add_task {"content":"`+strings.Repeat("x", 2000)+`"}`)
 	long := strings.Repeat("x", 2000)
-	want := []string{"there are no tasks; add_task adds one", "[ ] task_1 one\n0 of 1 tasks completed", "[ ] task_2 two\n0 of 2 tasks completed",
+	want := []string{"there are no tasks; add_task adds one", "[ ] task_1 one\n0 of 1 task completed", "[ ] task_2 two\n0 of 2 tasks completed",
 		"[x] task_1 one\n1 of 2 tasks completed", "NOT_FOUND", "[ ] task_3 " + long + "\n1 of 3 tasks completed", "STORE_FULL"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -105,7 +105,7 @@ type Response struct {
 	URL       string
 	Headers   [][2]string // sorted by name
 	Body      []byte
-	Truncated bool
+	Truncated bool // there is more, or it did not come in time
 }
 
 // Secrets makes the placeholders of calls.

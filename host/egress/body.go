@@ -17,7 +17,8 @@ import (
 var errWire = errors.New("the body is too large as it comes")
 
 // read reads the body, decompressed and without secrets, of which it keeps so
-// many bytes; redacted says that one was in it. What comes over the wire is
+// many bytes; redacted says that one was in it. Who takes a part of a body gets what
+// has come when the time is over. What comes over the wire is
 // bounded on its own: compressed data can expand to nothing, too.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
@@ -40,10 +41,11 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	}
 	body, err = io.ReadAll(io.LimitReader(r, int64(x.keep+ahead)+1))
 	behind := max(len(body)-x.keep, 0)
+	slow := err != nil && x.cuts && timedOut(err) && len(body) > ahead
 	switch {
 	case behind > 0 && !x.cuts:
 		return nil, false, false, tooLarge
-	case behind == 0 && err != nil:
+	case behind == 0 && err != nil && !slow:
 		return nil, false, false, x.broken(err, tooLarge)
 	case err != nil:
 		// It has broken off, perhaps in the middle of a secret. To leave out no more
@@ -57,7 +59,7 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 		return nil, false, false, tooLarge
 	}
 	kept := min(max(len(body)-behind, 0), x.keep)
-	return body[:kept:kept], kept < len(body), redacted, nil
+	return body[:kept:kept], kept < len(body) || slow, redacted, nil
 }
 
 func (x *fetch) broken(err error, tooLarge *effect.Error) error {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/effect"
 )
@@ -21,11 +23,29 @@ func phase(kind effect.Kind, what string, err error) error {
 	if e, ok := errors.AsType[*effect.Error](err); ok {
 		return e
 	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && !e.IsTimeout {
+		return fail(kind, &nameError{what, e})
+	}
 	if timedOut(err) {
 		return failf(effect.Timeout, "%s: no answer in time (%w)", what, err)
 	}
 	return failf(kind, "%s: %w", what, err)
 }
+
+// nameError says once what a resolver says: not of which server it has asked.
+type nameError struct {
+	what string
+	*net.DNSError
+}
+
+func (e *nameError) Error() string {
+	if e.IsNotFound {
+		return "no such host: " + strings.TrimSuffix(e.Name, ".")
+	}
+	return e.what + ": " + e.Err
+}
+
+func (e *nameError) Unwrap() error { return e.DNSError }
 
 func timedOut(err error) bool {
 	var t interface{ Timeout() bool }

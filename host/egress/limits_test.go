@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -206,6 +207,61 @@ func TestN13TimeIsBounded(t *testing.T) {
 				t.Errorf("after %s: %v", took, err)
 			}
 		})
+	}
+}
+
+// Who takes a part of a body gets what has come of a slow one, and never the end of that:
+// it may be the beginning of a secret.
+func TestOfASlowBodyIsKeptWhatHasCome(t *testing.T) {
+	const text = "what comes before the secret that never ends: "
+	for what, c := range map[string]struct {
+		change func(*Options)
+		sent   string
+		cuts   int
+		want   string
+	}{
+		"all that has come, where there is no secret": {func(*Options) {}, text, 1000, text},
+		"less than a secret is nothing":               {knowing, repeated[:5], 1000, ""},
+		"none of what may begin one":                  {knowing, strings.Repeat(text, 10) + repeated[:len(repeated)-1], 1000, strings.Repeat(text, 10)},
+		"who wants all of it has nothing":             {func(*Options) {}, text, 0, ""},
+		"in its time as much as was kept":             {func(*Options) {}, text, 10, text[:10]},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, names(map[string][]string{"a.example": {public}}), c.change)
+			w.wires.plug(public+":80", raw(t, func(conn net.Conn) {
+				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n%s", c.sent)
+				silent(conn)
+			}).Addr())
+			req := get("http://a.example/")
+			req.MaxBytes = c.cuts
+			resp, err := w.Fetch(t.Context(), granted(t, policy.Limits{HTTPTimeout: 500 * time.Millisecond}, "http://a.example"), req)
+			if c.want == "" {
+				if effect.KindOf(err) != effect.Timeout {
+					t.Errorf("got %v, %v", resp, err)
+				}
+				return
+			}
+			if err != nil || !resp.Truncated || !strings.HasPrefix(c.want, string(resp.Body)) || c.want != text && c.cuts > 10 && len(resp.Body) >= len(c.want) || c.want == text && string(resp.Body) != text {
+				t.Errorf("got %+v, %v", resp, err)
+			}
+		})
+	}
+}
+
+func TestANameThatIsNotThereIsSaidOnce(t *testing.T) {
+	dns := &net.DNSError{Err: "no such host", Name: "a.example.", Server: "10.0.0.1:53", IsNotFound: true}
+	for want, err := range map[string]error{
+		"no such host: a.example":                                           dns,
+		"resolve a.example: server misbehaving":                             &net.DNSError{Err: "server misbehaving", Name: "a.example.", Server: "10.0.0.1:53"},
+		"resolve a.example: it has no address":                              errors.New("it has no address"),
+		"resolve a.example: no answer in time (lookup a.example.: no news)": &net.DNSError{Err: "no news", Name: "a.example.", IsTimeout: true},
+	} {
+		if got := phase(effect.DNS, "resolve a.example", err); got.Error() != want || effect.KindOf(got) == 0 {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if found, ok := errors.AsType[*net.DNSError](phase(effect.DNS, "x", dns)); !ok || found != dns {
+		t.Error("what the resolver has said is lost")
 	}
 }
 

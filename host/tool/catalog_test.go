@@ -234,7 +234,7 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 		{"without an end", strings.Repeat("read", 1000), "", ""},
 	} {
 		for catalog, want := range map[*Catalog]string{all: c.all, few: c.few} {
-			if got := catalog.Foreign(c.name); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			if got, _ := catalog.Foreign(c.name); !strings.HasPrefix(got, want) || want == "" && got != "" {
 				t.Errorf("%s: of %d tools: got %q, want %q", c.what, len(catalog.names), got, want)
 			}
 		}
@@ -243,7 +243,7 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 		if _, ok := all.Find(name); ok {
 			t.Errorf("%s is found anyway", name)
 		}
-		if all.Foreign(name) != s.how {
+		if how, tools := all.Foreign(name); how != s.how || len(tools) != len(strings.Fields(s.tools)) {
 			t.Errorf("%s is not answered by its row", name)
 		}
 	}

@@ -114,23 +114,36 @@ func missing(n *node, name string, at *spot) *fault {
 	}}
 }
 
-func unknown(n *node, name string, at *spot) *fault {
-	return &fault{at: at.property(name), names: true, words: func(where string) string {
+// unknown is the fault of names that are none here, in their order. It tells the first
+// few of them: who has one wrong has others wrong.
+func unknown(n *node, wrong []string, at *spot) *fault {
+	return &fault{at: at.property(wrong[0]), names: true, words: func(where string) string {
 		if len(n.named) == 0 {
 			return "unknown " + where + "; there are no arguments here, send {}"
 		}
-		const most = 32
+		const most, mostWrong = 32, 4
 		names := sortedKeys(n.named)
 		list := strings.Join(names[:min(len(names), most)], ", ")
 		if len(names) > most {
 			list += ", ..."
 		}
-		hint := nearest.Hint(name, names)
-		if own := ownArg(name, names); own != "" {
-			hint = fmt.Sprintf(" (it is called %q here)", own)
+		said := where + meant(wrong[0], names)
+		for _, name := range wrong[1:min(len(wrong), mostWrong)] {
+			said += ", " + at.property(name).place() + meant(name, names)
 		}
-		return fmt.Sprintf("unknown %s%s; the arguments are: %.2000s", where, hint, list)
+		if len(wrong) > mostWrong {
+			said += ", ..."
+		}
+		return fmt.Sprintf("unknown %s; the arguments are: %.2000s", said, list)
 	}}
+}
+
+// meant says in brackets which of the names a wrong one most likely means.
+func meant(wrong string, names []string) string {
+	if own := ownArg(wrong, names); own != "" {
+		return fmt.Sprintf(" (it is called %q here)", own)
+	}
+	return nearest.Hint(wrong, names)
 }
 
 // place names the spot: argument "a.b[1]".

@@ -80,10 +80,11 @@ func foreignNames(of map[string]stand) map[string]stand {
 }
 
 // Foreign says what stands here for a tool that the name means in another system,
-// and how it is called; nothing where that is not known, or not in the catalog.
-func (c *Catalog) Foreign(name string) string {
+// and how it is called; nothing where that is not known, or not in the catalog. The
+// tools are those that it names, of which some may not be offered.
+func (c *Catalog) Foreign(name string) (how string, tools []*Entry) {
 	if len(name) > 64 {
-		return ""
+		return "", nil
 	}
 	// Names come with that of a server or a namespace before them: functions.bash,
 	// developer__shell.
@@ -95,18 +96,18 @@ func (c *Catalog) Foreign(name string) string {
 	s, ok := foreign[name]
 	if !ok {
 		if e, ok := c.Find(name); ok && e.Module.Origin == OriginBuiltin {
-			return "use " + e.Name
+			return "use " + e.Name, []*Entry{e}
 		}
-		return ""
+		return "", nil
 	}
-	missing := func(tool string) bool {
-		e, ok := c.entries[tool]
-		return !ok || e.Module.Origin != OriginBuiltin // another's tool of the name is not the one that is meant
+	for own := range strings.FieldsSeq(s.tools) {
+		e, ok := c.entries[own]
+		if !ok || e.Module.Origin != OriginBuiltin { // another's tool of the name is not the one that is meant
+			return "", nil
+		}
+		tools = append(tools, e)
 	}
-	if slices.ContainsFunc(strings.Fields(s.tools), missing) {
-		return ""
-	}
-	return s.how
+	return s.how, tools
 }
 
 // foreignArgs are names that other systems gave to arguments, and ours for the

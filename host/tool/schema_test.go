@@ -146,6 +146,8 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 		"too many":                        {`{"path":"a","edits":[{"old":""},{"old":""},{"old":""},{"old":""}]}`, `argument "edits" has 4 items; it wants at most 3`},
 		"missing further down":            {`{"path":"a","edits":[{"old":""},{"line":1}]}`, `argument "edits[1].old" is missing; it wants a string`},
 		"wrong further down":              {`{"path":"a","edits":[{"old":"","line":"1"}]}`, `argument "edits[0].line" is the string "1"; it wants an integer`},
+		"several wrong names":             {`{"old_str":"a","pathh":"a"}`, `unknown argument "old_str", argument "pathh" (did you mean "path"?); the arguments are: edits, hidden, id, level, limit, maybe, path, ratio, sort_by, word`},
+		"more of them than anybody reads": {`{"a1":1,"a2":1,"a3":1,"a4":1,"a5":1}`, `unknown argument "a1", argument "a2", argument "a3", argument "a4", ...; the arguments are: edits, hidden, id, level, limit, maybe, path, ratio, sort_by, word`},
 		"unknown further down":            {`{"path":"a","edits":[{"old":"","lien":1}]}`, `unknown argument "edits[0].lien" (did you mean "line"?); the arguments are: line, old`},
 		"a megabyte in the wrong place":   {`{"path":"a","limit":"` + long + `"}`, `argument "limit" is the string "` + long[:60] + `"...; it wants an integer`},
 		"a number that no float can hold": {`{"path":"a","ratio":1e400}`, `the number 1e400 is out of range`},

@@ -354,8 +354,15 @@ func (w *walk) object(n *node, values map[string]any, at *spot, depth int, own *
 		return over
 	}
 	if n.more != nil && n.more.never && n.matching == nil { // before what is missing: a mistyped name is both
-		if name := firstOf(values, func(name string) bool { return n.named[name] == nil }); name != nil {
-			return unknown(n, *name, at)
+		var names []string
+		for name := range values {
+			if n.named[name] == nil {
+				names = append(names, name)
+			}
+		}
+		if names != nil {
+			slices.Sort(names)
+			return unknown(n, names, at)
 		}
 	}
 	for _, name := range n.required {
@@ -458,17 +465,6 @@ func (w *walk) rest(n *node, value any, at *spot, depth int, own *looked) *fault
 		}
 	}
 	return nil
-}
-
-// firstOf returns the first of the names, in alphabetical order, that is so.
-func firstOf(values map[string]any, is func(name string) bool) *string {
-	var first *string
-	for name := range values {
-		if is(name) && (first == nil || name < *first) {
-			first = &name
-		}
-	}
-	return first
 }
 
 func float(n any) float64 {

@@ -55,7 +55,8 @@ type Request struct {
 	// Timeout is for the whole exchange; 0 leaves it to the host. It is counted in
 	// milliseconds.
 	Timeout time.Duration
-	// MaxBytes is how much of the body is kept; 0 leaves it to the host.
+	// MaxBytes is how much of the body is kept; 0 leaves it to the host. With it what
+	// came of a slow body is an answer, too, and without it an ErrTimeout.
 	MaxBytes int
 }
 
@@ -65,7 +66,7 @@ type Response struct {
 	URL       string // where the answer came from
 	Headers   []Header
 	Body      []byte
-	Truncated bool // the body was longer than what was kept
+	Truncated bool // the body was longer than what was kept, or than what came in time
 }
 
 // Fetch sends a request and reads the answer. An answer of any status is no
