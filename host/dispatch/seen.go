@@ -3,7 +3,6 @@ package dispatch
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -122,11 +121,11 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 		if given := hashes[name]; given != "" && !(inStep && given == k.before) {
 			continue
 		}
-		if hashes[name], err = p.seenHash(c, k, inStep, entry.Name, name); err != nil {
+		if hashes[name], err = p.seenHash(entry, k, inStep, name); err != nil {
 			return err
 		}
 		if inStep && hashes[name] != k.before {
-			if err := p.moveLines(args, k, entry.Name, name); err != nil {
+			if err := p.moveLines(args, k, name); err != nil {
 				return err
 			}
 		}
@@ -145,9 +144,15 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 // of it. Of a larger one they say so better than the host could.
 const maxEdited = 8 << 20
 
-func tooLarge(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular() && st.Size() > maxEdited
+// tooLarge reports whether a file that a mount shows is larger than that. Of any other
+// it says no, or a model would learn of files that it is not shown.
+func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
+	m, ok := p.d.opts.Policy.Sees(entry, path)
+	if !ok {
+		return false
+	}
+	_, st := lead(m.Host, path)
+	return st != nil && st.Mode().IsRegular() && st.Size() > maxEdited
 }
 
 // noContent is the hash that a tool is told of a file that is too large: no content has
@@ -166,14 +171,14 @@ func (p *pending) shown(path string) string {
 // call counts lines, that is what the model had been shown when it made it, or what
 // edits by number of its step have made of that: what other calls of its step have come
 // to it could not know.
-func (p *pending) seenHash(c *tool.Content, k known, inStep bool, asked, name string) (string, error) {
+func (p *pending) seenHash(entry *tool.Entry, k known, inStep bool, name string) (string, error) {
 	switch {
-	case k.hash == "" && tooLarge(absolute(name, p.call.Cwd)):
+	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
 		return noContent, nil
 	case k.hash == "", inStep && k.before == "":
-		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", asked, p.shown(name))
+		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, p.shown(name))
 		r.Err.Hint = tool.Advise("read the file first, then call again")
-		if c.Patch != "" {
+		if entry.Content.Patch != "" {
 			r.Err.Hint = tool.Advise(`read the file first, then call again; if there is none, "*** Add File: " makes one`)
 		}
 		if k.hash != "" {
@@ -183,7 +188,7 @@ func (p *pending) seenHash(c *tool.Content, k known, inStep bool, asked, name st
 		return "", &refusal{r}
 	case inStep && k.other && k.hash != k.before:
 		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed,
-			"%s: another call of this step has changed %s, or found it changed, so its lines may have other numbers now", asked, p.shown(name))
+			"%s: another call of this step has changed %s, or found it changed, so its lines may have other numbers now", entry.Name, p.shown(name))
 		r.Err.Hint = tool.Advise("take the line numbers from the results of this step, or read the file again, then call again")
 		return "", &refusal{r}
 	}
@@ -192,7 +197,7 @@ func (p *pending) seenHash(c *tool.Content, k known, inStep bool, asked, name st
 
 // moveLines makes the numbers of lines in the arguments, which are those from before the
 // step, what the edits of the step have made of them.
-func (p *pending) moveLines(args map[string]json.RawMessage, k known, asked, name string) error {
+func (p *pending) moveLines(args map[string]json.RawMessage, k known, name string) error {
 	var from int
 	var to *int
 	known := json.Unmarshal(args[tool.LineStart], &from) == nil && args[tool.LineStart] != nil
@@ -204,7 +209,7 @@ func (p *pending) moveLines(args map[string]json.RawMessage, k known, asked, nam
 		moved = moved && m.Move(&from, to)
 	}
 	if !moved {
-		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed, "%s: an earlier call of this step has changed these lines of %s, or lines among them", asked, p.shown(name))
+		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed, "%s: an earlier call of this step has changed these lines of %s, or lines among them", p.call.Tool, p.shown(name))
 		r.Err.Hint = tool.Advise("look at the lines in the results of this step, then call again with their numbers of now")
 		return &refusal{r}
 	}

@@ -3,7 +3,10 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,9 +16,9 @@ import (
 )
 
 // editWorld has a tool that reports content and one that needs to have seen it.
-func editWorld(t *testing.T) (*world, *Dispatcher, *[]string) {
+func editWorld(t *testing.T, opts ...policy.Options) (*world, *Dispatcher, *[]string) {
 	t.Helper()
-	w := newWorld(t, policy.Options{})
+	w := newWorld(t, append(opts, policy.Options{})[0])
 	spec := func(name, props string, c *tool.Content) tool.Spec {
 		return tool.Spec{Content: c, Definition: tool.Definition{Name: name, Description: name,
 			Parameters: json.RawMessage(`{"type":"object","properties":{` + props + `},"additionalProperties":false}`)}}
@@ -290,5 +293,41 @@ func TestReplacedToolsAreTheOnesThatCount(t *testing.T) {
 	}
 	if len(d.Definitions()) != 0 {
 		t.Error("the model still sees the old tools")
+	}
+}
+
+func TestAModelLearnsNothingOfFilesThatItIsNotShown(t *testing.T) {
+	top := t.TempDir()
+	dir, masked := filepath.Join(top, "w"), filepath.Join(top, "w", "masked")
+	if err := os.MkdirAll(masked, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"outside", "w/inside", "w/masked/own"} {
+		if err := errors.Join(os.WriteFile(filepath.Join(top, name), nil, 0o644), os.Truncate(filepath.Join(top, name), maxEdited+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../outside", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	_, d, ran := editWorld(t, policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Masked: []string{masked}})
+	for name, runs := range map[string]bool{
+		"inside":      true, // and says itself that it is too large
+		"../outside":  false,
+		"../nothing":  false,
+		"link":        false,
+		"masked/own":  false,
+		"masked/none": false,
+	} {
+		*ran = nil
+		call := aCall("edit", string(tool.Marshal(map[string]string{"path": name})))
+		call.Cwd = dir
+		r, err := d.Call(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unseen := r.Err != nil && r.Err.Code == tool.CodeUnseen; unseen == runs || (len(*ran) == 1) != runs {
+			t.Errorf("%s: got %+v, and ran %q", name, r.Err, *ran)
+		}
 	}
 }
