@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -35,9 +34,8 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 
 // finish records the result, and returns it as it was recorded.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
-	if result = p.redact(result); p.moved != "" {
-		result.Note = strings.TrimPrefix(result.Note+"\n"+p.moved, "\n")
-	}
+	result = p.redact(result)
+	result.AddNote(p.moved)
 	keeps := p.keeps(result)
 	for _, draft := range keeps {
 		p.did.made = map[string][sha256.Size]byte{"store of " + p.call.Tool: sha256.Sum256(draft.Body)}
@@ -95,10 +93,7 @@ func (p *pending) redact(result tool.Result) tool.Result {
 func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
 	images := slices.DeleteFunc(slices.Clone(result.Images), func(i tool.Image) bool { return r.Finds(i.Data) })
 	if n := len(result.Images) - len(images); n > 0 {
-		if result.Note != "" {
-			result.Note += "\n"
-		}
-		result.Note += fmt.Sprintf("images left out because their bytes hold a known secret: %d", n)
+		result.AddNote(fmt.Sprintf("images left out because their bytes hold a known secret: %d", n))
 	}
 	result.Images = images
 	return result

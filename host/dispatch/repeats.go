@@ -110,10 +110,7 @@ func (r *repeats) count(call tool.Call, did effect, result tool.Result) tool.Res
 		at.times++
 	}
 	if result.Times = at.times; at.times > 1 {
-		if result.Note != "" {
-			result.Note += "\n"
-		}
-		result.Note += fmt.Sprintf("this is time %d in this turn that this call has come to this result: do something else, or answer; repeating it ends the turn", at.times)
+		result.AddNote(fmt.Sprintf("this is time %d in this turn that this call has come to this result: do something else, or answer; repeating it ends the turn", at.times))
 	}
 	return result
 }

@@ -65,10 +65,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		result = withRefused(result, toolErr != nil, inst.files.Refused())
 	}
 	for _, note := range host.Notes {
-		if result.Note != "" {
-			result.Note += "\n"
-		}
-		result.Note += note
+		result.AddNote(note)
 	}
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)

@@ -125,6 +125,14 @@ type Result struct {
 // Ran reports whether the code of a tool has run.
 func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
 
+// AddNote adds to what the host says of it, on a line of its own; nothing if that is empty.
+func (r *Result) AddNote(note string) {
+	if note != "" && r.Note != "" {
+		r.Note += "\n"
+	}
+	r.Note += note
+}
+
 // Failed makes the result of a failure.
 func Failed(code Code, typ ErrorType, format string, args ...any) Result {
 	return Result{Err: &Error{Message: fmt.Sprintf(format, args...), Code: code, Type: typ}}
@@ -216,58 +224,60 @@ func (r Result) Envelope() json.RawMessage {
 // result that are unsent. The same envelope is always sent in the same form. What is no
 // envelope is sent as it is.
 func ForModel(envelope string, unsent []string) string {
-	var e sentEnvelope
-	dec := json.NewDecoder(strings.NewReader(envelope))
-	dec.DisallowUnknownFields()
-	if dec.Decode(&e) != nil || e.Success == nil || dec.More() {
+	if !strings.HasPrefix(envelope, `{"tool_success":`) {
 		return envelope
 	}
-	if e.Metadata != nil {
-		e.Metadata = &sentMetadata{ExecutionMS: e.Metadata.ExecutionMS, Network: e.Metadata.Network}
-	}
-	if len(unsent) > 0 {
-		e.Result = withoutFields(e.Result, unsent)
-	}
-	return string(Marshal(e))
+	sent := only(json.RawMessage(envelope), func(key string, value json.RawMessage) json.RawMessage {
+		switch {
+		case string(value) == `""`, string(value) == "null":
+			return nil
+		case key == "metadata":
+			return only(value, func(key string, value json.RawMessage) json.RawMessage {
+				if key == "execution_time_ms" || key == "network" {
+					return value
+				}
+				return nil
+			})
+		case key == "result":
+			return only(value, func(key string, value json.RawMessage) json.RawMessage {
+				if slices.Contains(unsent, key) {
+					return nil
+				}
+				return value
+			})
+		}
+		return value
+	})
+	return string(sent)
 }
 
-// sentEnvelope is both envelopes, with everything left out that is empty.
-type sentEnvelope struct {
-	Success      *bool           `json:"tool_success"`
-	Result       json.RawMessage `json:"result,omitempty"`
-	Images       json.RawMessage `json:"images,omitempty"`
-	Error        string          `json:"error,omitempty"`
-	Code         Code            `json:"error_code,omitempty"`
-	Type         ErrorType       `json:"error_type,omitempty"`
-	Hint         string          `json:"hint,omitempty"`
-	Note         string          `json:"note,omitempty"`
-	Rule         string          `json:"rule,omitempty"`
-	Allow        string          `json:"allow,omitempty"`
-	Denial       json.RawMessage `json:"denial,omitempty"`
-	ExitCode     *int            `json:"exit_code,omitempty"`
-	Stdout       string          `json:"stdout,omitempty"`
-	Stderr       string          `json:"stderr,omitempty"`
-	LimitReached bool            `json:"limit_reached,omitempty"`
-	LimitMessage string          `json:"limit_message,omitempty"`
-	Metadata     *sentMetadata   `json:"metadata,omitempty"`
-}
-
-type sentMetadata struct {
-	ExecutionMS int64           `json:"execution_time_ms"`
-	DataBytes   int64           `json:"data_size_bytes,omitempty"`
-	Timestamp   int64           `json:"timestamp,omitempty"`
-	Fuel        uint64          `json:"fuel_used,omitempty"`
-	PeakMemory  uint64          `json:"peak_memory_bytes,omitempty"`
-	Network     json.RawMessage `json:"network,omitempty"`
-}
-
-// withoutFields is an object without some of its fields, the others in their order.
-func withoutFields(object json.RawMessage, names []string) json.RawMessage {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+// only is an object with those of its fields for which keep returns a value, in their
+// order; what is no object stays as it is.
+func only(object json.RawMessage, keep func(key string, value json.RawMessage) json.RawMessage) json.RawMessage {
+	out := []byte("{")
+	whole := eachField(object, func(key string, value json.RawMessage) bool {
+		if value = keep(key, value); value == nil {
+			return true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, Marshal(key)...), ':'), value...)
+		return true
+	})
+	if !whole {
 		return object
 	}
-	out := []byte("{")
+	return append(out, '}')
+}
+
+// eachField calls f with the fields of an object, in their order, until it says no. It
+// reports whether that was all that there is.
+func eachField(object json.RawMessage, f func(key string, value json.RawMessage) bool) bool {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return false
+	}
 	for dec.More() {
 		var value json.RawMessage
 		name, err := dec.Token()
@@ -275,18 +285,12 @@ func withoutFields(object json.RawMessage, names []string) json.RawMessage {
 			err = dec.Decode(&value)
 		}
 		key, ok := name.(string)
-		if err != nil || !ok {
-			return object
+		if err != nil || !ok || !f(key, value) {
+			return false
 		}
-		if slices.Contains(names, key) {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, Marshal(key)...), ':'), value...)
 	}
-	return append(out, '}')
+	_, err := dec.Token() // of its end
+	return err == nil && !dec.More()
 }
 
 // Marshal encodes a value that always can be, such as one that was JSON before. It
@@ -346,28 +350,16 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 // beside the outputs. A tool may return millions of them, which together take
 // thirty times the memory of their text.
 func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
-	dec := json.NewDecoder(bytes.NewReader(output))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil
-	}
 	fields, others := map[string]json.RawMessage{}, 0
-	for dec.More() {
-		var value json.RawMessage
-		name, err := dec.Token()
-		if err == nil {
-			err = dec.Decode(&value)
-		}
-		key, ok := name.(string)
-		if err != nil || !ok {
-			return nil
-		}
+	whole := eachField(output, func(key string, value json.RawMessage) bool {
 		if key != "output" && key != "stderr" {
 			others += len(key) + len(value)
 		}
-		if others > limit {
-			return nil
-		}
 		fields[key] = value
+		return others <= limit
+	})
+	if !whole {
+		return nil
 	}
 	return fields
 }
