@@ -75,6 +75,7 @@ type Model struct {
 	fault
 	noUsage atomic.Bool // the server refuses to be asked for usage
 	refused refusals
+	results results
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that
@@ -96,7 +97,7 @@ func (m *Model) GoString() string { return m.opts.String() }
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	wire := wireRequest(req, m.opts.Model)
+	wire := m.wireRequest(req)
 	return func(yield func(llm.Delta, error) bool) {
 		stopped := false
 		err := m.stream(ctx, wire, func(d llm.Delta) bool {

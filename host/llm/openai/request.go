@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -75,10 +76,10 @@ func createPlain(ctx context.Context, client *openai.Client, wire openai.ChatCom
 }
 
 // wireRequest makes the request. Nothing of req's slices is kept.
-func wireRequest(req llm.Request, defaultModel string) openai.ChatCompletionRequest {
+func (m *Model) wireRequest(req llm.Request) openai.ChatCompletionRequest {
 	wire := openai.ChatCompletionRequest{
-		Model:         cmp.Or(req.Model, defaultModel),
-		Messages:      wireMessages(req.Messages),
+		Model:         cmp.Or(req.Model, m.opts.Model),
+		Messages:      wireMessages(req.Messages, m.results.begin()),
 		Stream:        true,
 		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
 	}
@@ -93,6 +94,39 @@ func wireRequest(req llm.Request, defaultModel string) openai.ChatCompletionRequ
 		})
 	}
 	return wire
+}
+
+// sentResult is what a result is on the wire.
+type sentResult struct{ data, call, text string }
+
+// results keeps what results are on the wire, by their data: a conversation is sent again
+// with every step, and to leave out what a model does not read takes longer than all else.
+type results struct {
+	mu   sync.Mutex
+	last map[string]sentResult // those of the newest request
+}
+
+// begin begins a request, and returns what tells of each of its results what it is on the
+// wire; false if it is none.
+func (r *results) begin() func(llm.Message) (sentResult, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, now := r.last, map[string]sentResult{}
+	r.last = now
+	return func(m llm.Message) (sentResult, bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		sent, ok := before[string(m.Data)]
+		if !ok {
+			var data llm.ResultData
+			if json.Unmarshal(m.Data, &data) != nil {
+				return sentResult{}, false
+			}
+			sent = sentResult{string(m.Data), data.CallID, tool.ForModel(data.Output, data.Unsent)}
+		}
+		now[sent.data] = sent
+		return sent, true
+	}
 }
 
 // wireTurn is one message on the wire and, for an assistant message with
@@ -112,7 +146,7 @@ type place struct{ turn, call int }
 // wherever it stands later on, and a made one if there is none. A result
 // without a call is dropped: what a tool wrote must not come back as the words
 // of the user.
-func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
+func wireMessages(messages []llm.Message, sent func(llm.Message) (sentResult, bool)) []openai.ChatCompletionMessage {
 	var turns []*wireTurn
 	waiting := make(map[string]place)
 	previous := llm.Kind("")
@@ -148,14 +182,14 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 			turn.message.ToolCalls = append(turn.message.ToolCalls, wireCall(data, turn.message.ToolCalls))
 			turn.results, turn.images = append(turn.results, ""), append(turn.images, nil)
 		case llm.ToolResult:
-			var data llm.ResultData
-			if json.Unmarshal(m.Data, &data) != nil {
+			result, ok := sent(m)
+			if !ok {
 				continue
 			}
-			if p, ok := waiting[data.CallID]; ok {
-				turns[p.turn].results[p.call] = cmp.Or(tool.ForModel(data.Output, data.Unsent), m.Content, "(no output)")
+			if p, ok := waiting[result.call]; ok {
+				turns[p.turn].results[p.call] = cmp.Or(result.text, m.Content, "(no output)")
 				turns[p.turn].images[p.call] = m.Parts
-				delete(waiting, data.CallID)
+				delete(waiting, result.call)
 			}
 		default:
 			continue

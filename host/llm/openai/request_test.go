@@ -317,3 +317,21 @@ func TestUsageIsAskedForUntilThatIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestResultsAreTranslatedOnceAndNeverStale(t *testing.T) {
+	result := func(output string) llm.Message {
+		return llm.ResultMessage("c", "grep", tool.Result{Output: tool.Text(output)})
+	}
+	ask := llm.CallMessage(llm.NewCall("c", "grep", "{}"))
+	var r results
+	for i, output := range []string{"one", "one", "two", ""} {
+		messages := []llm.Message{ask, result(output)}
+		kept := len(r.last[string(messages[1].Data)].text)
+		if wire := wireMessages(messages, r.begin()); !strings.Contains(wire[1].Content, `"output":"`+output+`"`) {
+			t.Errorf("request %d: the result is %s", i, wire[1].Content)
+		}
+		if (kept > 0) != (i == 1) || len(r.last) != 1 {
+			t.Errorf("request %d: %d bytes were kept of it, and %d results are", i, kept, len(r.last))
+		}
+	}
+}
