@@ -338,9 +338,7 @@ func (p *page) text(b []byte) {
 			if i := bytes.LastIndexAny(b[:n], " \n<>&"); i > 0 {
 				n = i
 			} else {
-				for n > 0 && !utf8.RuneStart(b[n]) {
-					n--
-				}
+				n = wholeRunes(b[:n])
 			}
 		}
 		text := string(b[:n])
@@ -535,11 +533,8 @@ func (w *window) text() (text string, next int) {
 func plain(out *window, src []byte) {
 	for len(src) > 0 && !out.full() {
 		n := min(len(src), piece)
-		for n < len(src) && n > 0 && !utf8.RuneStart(src[n]) {
-			n--
-		}
-		if n == 0 {
-			n = min(len(src), piece)
+		if n < len(src) {
+			n = wholeRunes(src[:n])
 		}
 		text := clean(string(src[:n]))
 		if !utf8.ValidString(text) {

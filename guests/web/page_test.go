@@ -94,6 +94,18 @@ func TestPartsMakeTheWhole(t *testing.T) {
 	}
 }
 
+// TestTextWithoutCharacters: it is taken in pieces, too, and these end.
+func TestTextWithoutCharacters(t *testing.T) {
+	doc := strings.Repeat("\x80", 3*piece)
+	page, _ := rendered(doc, 0, 100)
+	w := &window{limit: 100}
+	plain(w, []byte(doc))
+	text, _ := w.text()
+	if page != "\uFFFD" || text != "\uFFFD\uFFFD\uFFFD" {
+		t.Errorf("as a page it is %q, as text %q", page, text)
+	}
+}
+
 func FuzzPage(f *testing.F) {
 	for _, doc := range documents {
 		f.Add(doc, 0, 10)
