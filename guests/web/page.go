@@ -486,7 +486,7 @@ type window struct {
 }
 
 // full reports whether more was written than is kept.
-func (w *window) full() bool { return w.seen > w.offset+w.limit }
+func (w *window) full() bool { return w.seen-w.offset > w.limit } // an offset may be as large as a number can be
 
 func (w *window) write(text string) {
 	if text == "" {

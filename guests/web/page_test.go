@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"net/url"
 	"strings"
 	"testing"
@@ -86,8 +87,10 @@ func TestPartsMakeTheWhole(t *testing.T) {
 			t.Errorf("limit %d: the parts have %d bytes, the whole %d", limit, b.Len(), len(whole))
 		}
 	}
-	if text, next := rendered(doc, len(whole)+10, 1000); text != "" || next != 0 {
-		t.Errorf("behind the end there is %q, %d", text, next)
+	for _, offset := range []int{len(whole) + 10, math.MaxInt} {
+		if text, next := rendered(doc, offset, 1000); text != "" || next != 0 {
+			t.Errorf("behind the end, at %d, there is %q, %d", offset, text, next)
+		}
 	}
 	if text, _ := rendered("<p>ü", 1, 1000); text != "" {
 		t.Errorf("in the middle of a character there is %q", text)

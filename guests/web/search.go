@@ -53,6 +53,9 @@ type engine struct {
 	read   func(body []byte) ([]result, error)
 }
 
+// withoutKey says how the person does without an engine that needs a key.
+const withoutKey = `Without a key there is search = "duckduckgo" below [web] in agent.toml`
+
 // The names of what is configured.
 const (
 	configEngine = "search"
@@ -116,7 +119,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 	cx, _ := s.config(configCX)
 	if name == "google" && cx == "" {
 		return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks Google, and no search engine of the person's is set. Tell the person: "+
-			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", e.another()))
+			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", withoutKey))
 	}
 	req := http.Request{
 		URL: base + "?" + e.params(query, in.NumResults, cx).Encode(), MaxBytes: maxAnswer, Timeout: timeLeft(ctx),
@@ -128,7 +131,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 		case errors.Is(err, secrets.ErrMissing):
 			return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no key for that is kept. Tell the person: "+
 				"1. get a key at %s; 2. keep it: `%s`; 3. see that network.allow in agent.toml, or --allow-net, has %q. %s",
-				e.name, e.get, e.setSecret(u), u.Host, e.another()))
+				e.name, e.get, e.setSecret(u), u.Host, withoutKey))
 		case err != nil:
 			return searchResult{}, tool.Denied("the key for %s: %w", e.name, err)
 		}
@@ -170,11 +173,6 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 // setSecret is the command that keeps the key.
 func (e engine) setSecret(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
-}
-
-// another says how the person does without this engine.
-func (e engine) another() string {
-	return `Without a key there is search = "duckduckgo" below [web] in agent.toml`
 }
 
 // refused says why an engine answers no search, if it does not.
