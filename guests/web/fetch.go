@@ -146,8 +146,7 @@ const maxImage = 3840 << 10
 
 // pictured reports whether an answer is an image that a model can be shown.
 func pictured(resp *http.Response) (mime string, ok bool) {
-	mime, _, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
-	mime = strings.TrimSpace(mime)
+	mime, _ = mediaTypeOf(resp)
 	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= maxImage && !resp.Truncated
 }
 
@@ -259,6 +258,12 @@ func header(resp *http.Response, name string) string {
 	return ""
 }
 
+// mediaTypeOf is what an answer says it is, in small letters.
+func mediaTypeOf(resp *http.Response) (mediaType, params string) {
+	mediaType, params, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
+	return strings.TrimSpace(mediaType), params
+}
+
 // kind is how a body is read.
 type kind int
 
@@ -271,8 +276,7 @@ const (
 // write writes the body of an answer, and returns what is to be said about it, and
 // whether some of it was left out.
 func write(w *window, resp *http.Response, raw bool) (said []string, cut bool, err error) {
-	mediaType, params, _ := strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
-	mediaType = strings.TrimSpace(mediaType)
+	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")
 	charset, _, _ = strings.Cut(charset, ";")
 	k := kindOf(mediaType, resp.Body)

@@ -177,7 +177,10 @@ func (e engine) setSecret(u *url.URL) string {
 
 // refused says why an engine answers no search, if it does not.
 func (e engine) refused(resp *http.Response, u *url.URL) error {
-	said := apiError(resp.Body)
+	said := ""
+	if resp.Status != 200 {
+		said = apiError(resp.Body)
+	}
 	badKey := e.secret != "" && (resp.Status == 401 || resp.Status == 403 || resp.Status == 422 && strings.Contains(said, "SUBSCRIPTION_TOKEN") ||
 		resp.Status == 400 && strings.Contains(strings.ToLower(said), "api key"))
 	switch {
