@@ -45,7 +45,6 @@ type result struct {
 // engine is who can be asked.
 type engine struct {
 	name   string // for people
-	url    string // where it is asked if nobody says otherwise
 	secret string // its key; "" if it needs none
 	header string // with that
 	get    string // where a person gets one
@@ -65,12 +64,12 @@ const (
 
 var engines = map[string]engine{
 	"duckduckgo": {
-		name: "DuckDuckGo", url: "https://html.duckduckgo.com/html/",
+		name:   "DuckDuckGo",
 		params: func(query string, _ int, _ string) url.Values { return url.Values{"q": {query}} },
 		read:   readDuckDuckGo,
 	},
 	"brave": {
-		name: "Brave", url: "https://api.search.brave.com/res/v1/web/search",
+		name:   "Brave",
 		secret: "brave_search", header: "X-Subscription-Token", get: "https://api-dashboard.search.brave.com",
 		params: func(query string, n int, _ string) url.Values {
 			return url.Values{"q": {query}, "count": {strconv.Itoa(n)}, "text_decorations": {"false"}}
@@ -78,7 +77,7 @@ var engines = map[string]engine{
 		read: readBrave,
 	},
 	"google": {
-		name: "Google", url: "https://customsearch.googleapis.com/customsearch/v1",
+		name:   "Google",
 		secret: "google_search", header: "X-Goog-Api-Key", get: "https://developers.google.com/custom-search/v1/introduction",
 		params: func(query string, n int, cx string) url.Values {
 			return url.Values{"q": {query}, "num": {strconv.Itoa(n)}, "cx": {cx}}
