@@ -450,7 +450,8 @@ func (p *page) endLink() {
 }
 
 // clean leaves out characters that nobody sees, with which a page can tell a model what
-// it does not show to a person: controls, overrides of the direction, and tags.
+// it does not show to a person: controls, overrides of the direction, tags,
+// and selectors of variants, of which there is one for each byte.
 func clean(text string) string {
 	i := 0
 	for i < len(text) && kinds[text[i]] != suspect {
@@ -474,7 +475,7 @@ func unseen(r rune) bool {
 	case r < 0x7f:
 		return false
 	}
-	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff || r >= 0xe0000 && r <= 0xe007f
+	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff || r >= 0xe0000 && r <= 0xe0fff
 }
 
 // window keeps a part of what is written to it: so many bytes from an offset on.

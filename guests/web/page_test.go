@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 		"an element that is closed at once":      {"a<svg/>b", "ab"},
 		"what a page hides":                      {`a<div hidden>b<div>c</div></div><span style="display : none">d</span><div style="VISIBILITY:hidden">e</div><span aria-hidden=true>f</span>g`, "ag"},
 		"a paragraph may have no end tag":        {`<p hidden>a<p>b`, "a\n\nb"},
-		"characters that nobody sees":            {"a\x01b\u200bc\u202ed\U000e0041e\ufefff", "abcdef"},
+		"characters that nobody sees":            {"a\x01b\u200bc\u202ed\U000e0041e\ufefff\U000e0100g\U000e01efh\u206fi", "abcdefghi"},
 		"entities":                               {"&lt;b&gt; &eacute; &#x41; &nosuch; &amp;lt;", "<b> é A &nosuch; &lt;"},
 		"what is not UTF-8":                      {"a\xffb", "a\uFFFDb"},
 		"upper case":                             {"<UL><LI>a</UL><P>b", "- a\n\nb"},
