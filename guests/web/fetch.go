@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/sdk/go/http"
+	"github.com/stockade-dev/stockade/sdk/go/picture"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -141,13 +142,10 @@ func joined(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// maxImage is how large an image may be that the model can be shown, in bytes.
-const maxImage = 3840 << 10
-
 // pictured reports whether an answer is an image that a model can be shown.
 func pictured(resp *http.Response) (mime string, ok bool) {
 	mime, _ = mediaTypeOf(resp)
-	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= maxImage && !resp.Truncated
+	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= picture.MaxBytes && !resp.Truncated
 }
 
 // timeLeft is what a request may take, so that what comes of it can still be told; 0 if
