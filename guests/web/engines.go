@@ -19,7 +19,7 @@ func apiError(body []byte) string {
 	var answer struct {
 		Error struct{ Code, Detail, Message any }
 	}
-	if len(body) > maxAnswer || json.Unmarshal(body, &answer) != nil {
+	if json.Unmarshal(body, &answer) != nil {
 		return ""
 	}
 	var words []string

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/sdk/go/http"
+	"github.com/stockade-dev/stockade/sdk/go/picture"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -141,14 +142,10 @@ func joined(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// maxImage is how large an image may be that the model can be shown, in bytes.
-const maxImage = 3840 << 10
-
 // pictured reports whether an answer is an image that a model can be shown.
 func pictured(resp *http.Response) (mime string, ok bool) {
-	mime, _, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
-	mime = strings.TrimSpace(mime)
-	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= maxImage && !resp.Truncated
+	mime, _ = mediaTypeOf(resp)
+	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= picture.MaxBytes && !resp.Truncated
 }
 
 // timeLeft is what a request may take, so that what comes of it can still be told; 0 if
@@ -259,6 +256,12 @@ func header(resp *http.Response, name string) string {
 	return ""
 }
 
+// mediaTypeOf is what an answer says it is, in small letters.
+func mediaTypeOf(resp *http.Response) (mediaType, params string) {
+	mediaType, params, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
+	return strings.TrimSpace(mediaType), params
+}
+
 // kind is how a body is read.
 type kind int
 
@@ -271,8 +274,7 @@ const (
 // write writes the body of an answer, and returns what is to be said about it, and
 // whether some of it was left out.
 func write(w *window, resp *http.Response, raw bool) (said []string, cut bool, err error) {
-	mediaType, params, _ := strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
-	mediaType = strings.TrimSpace(mediaType)
+	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")
 	charset, _, _ = strings.Cut(charset, ";")
 	k := kindOf(mediaType, resp.Body)

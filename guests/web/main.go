@@ -17,7 +17,7 @@ import (
 func init() {
 	tool.Module("web", "0.1.0")
 	tool.Config(configEngine, "duckduckgo")
-	tool.Config(configURL, engines["duckduckgo"].url)
+	tool.Config(configURL, "https://html.duckduckgo.com/html/")
 	tool.Config(configCX, "")
 	tool.Register("http_fetch", "Fetch a URL and return the page as readable text, with its headings, lists, tables and links; "+
 		"JSON and plain text as they are. A long page is returned in parts; the last line tells the offset to go on with.",

@@ -338,9 +338,7 @@ func (p *page) text(b []byte) {
 			if i := bytes.LastIndexAny(b[:n], " \n<>&"); i > 0 {
 				n = i
 			} else {
-				for n > 0 && !utf8.RuneStart(b[n]) {
-					n--
-				}
+				n = wholeRunes(b[:n])
 			}
 		}
 		text := string(b[:n])
@@ -452,7 +450,8 @@ func (p *page) endLink() {
 }
 
 // clean leaves out characters that nobody sees, with which a page can tell a model what
-// it does not show to a person: controls, overrides of the direction, and tags.
+// it does not show to a person: controls, overrides of the direction, tags,
+// and selectors of variants, of which there is one for each byte.
 func clean(text string) string {
 	i := 0
 	for i < len(text) && kinds[text[i]] != suspect {
@@ -476,7 +475,7 @@ func unseen(r rune) bool {
 	case r < 0x7f:
 		return false
 	}
-	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff || r >= 0xe0000 && r <= 0xe007f
+	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff || r >= 0xe0000 && r <= 0xe0fff
 }
 
 // window keeps a part of what is written to it: so many bytes from an offset on.
@@ -488,7 +487,7 @@ type window struct {
 }
 
 // full reports whether more was written than is kept.
-func (w *window) full() bool { return w.seen > w.offset+w.limit }
+func (w *window) full() bool { return w.seen-w.offset > w.limit } // an offset may be as large as a number can be
 
 func (w *window) write(text string) {
 	if text == "" {
@@ -535,11 +534,8 @@ func (w *window) text() (text string, next int) {
 func plain(out *window, src []byte) {
 	for len(src) > 0 && !out.full() {
 		n := min(len(src), piece)
-		for n < len(src) && n > 0 && !utf8.RuneStart(src[n]) {
-			n--
-		}
-		if n == 0 {
-			n = min(len(src), piece)
+		if n < len(src) {
+			n = wholeRunes(src[:n])
 		}
 		text := clean(string(src[:n]))
 		if !utf8.ValidString(text) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"net/url"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestPages(t *testing.T) {
 		"an element that is closed at once":      {"a<svg/>b", "ab"},
 		"what a page hides":                      {`a<div hidden>b<div>c</div></div><span style="display : none">d</span><div style="VISIBILITY:hidden">e</div><span aria-hidden=true>f</span>g`, "ag"},
 		"a paragraph may have no end tag":        {`<p hidden>a<p>b`, "a\n\nb"},
-		"characters that nobody sees":            {"a\x01b\u200bc\u202ed\U000e0041e\ufefff", "abcdef"},
+		"characters that nobody sees":            {"a\x01b\u200bc\u202ed\U000e0041e\ufefff\U000e0100g\U000e01efh\u206fi", "abcdefghi"},
 		"entities":                               {"&lt;b&gt; &eacute; &#x41; &nosuch; &amp;lt;", "<b> é A &nosuch; &lt;"},
 		"what is not UTF-8":                      {"a\xffb", "a\uFFFDb"},
 		"upper case":                             {"<UL><LI>a</UL><P>b", "- a\n\nb"},
@@ -86,11 +87,25 @@ func TestPartsMakeTheWhole(t *testing.T) {
 			t.Errorf("limit %d: the parts have %d bytes, the whole %d", limit, b.Len(), len(whole))
 		}
 	}
-	if text, next := rendered(doc, len(whole)+10, 1000); text != "" || next != 0 {
-		t.Errorf("behind the end there is %q, %d", text, next)
+	for _, offset := range []int{len(whole) + 10, math.MaxInt} {
+		if text, next := rendered(doc, offset, 1000); text != "" || next != 0 {
+			t.Errorf("behind the end, at %d, there is %q, %d", offset, text, next)
+		}
 	}
 	if text, _ := rendered("<p>ü", 1, 1000); text != "" {
 		t.Errorf("in the middle of a character there is %q", text)
+	}
+}
+
+// TestTextWithoutCharacters: it is taken in pieces, too, and these end.
+func TestTextWithoutCharacters(t *testing.T) {
+	doc := strings.Repeat("\x80", 3*piece)
+	page, _ := rendered(doc, 0, 100)
+	w := &window{limit: 100}
+	plain(w, []byte(doc))
+	text, _ := w.text()
+	if page != "\uFFFD" || text != "\uFFFD\uFFFD\uFFFD" {
+		t.Errorf("as a page it is %q, as text %q", page, text)
 	}
 }
 

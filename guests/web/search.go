@@ -45,13 +45,15 @@ type result struct {
 // engine is who can be asked.
 type engine struct {
 	name   string // for people
-	url    string // where it is asked if nobody says otherwise
 	secret string // its key; "" if it needs none
 	header string // with that
 	get    string // where a person gets one
 	params func(query string, n int, cx string) url.Values
 	read   func(body []byte) ([]result, error)
 }
+
+// withoutKey says how the person does without an engine that needs a key.
+const withoutKey = `Without a key there is search = "duckduckgo" below [web] in agent.toml`
 
 // The names of what is configured.
 const (
@@ -62,12 +64,12 @@ const (
 
 var engines = map[string]engine{
 	"duckduckgo": {
-		name: "DuckDuckGo", url: "https://html.duckduckgo.com/html/",
+		name:   "DuckDuckGo",
 		params: func(query string, _ int, _ string) url.Values { return url.Values{"q": {query}} },
 		read:   readDuckDuckGo,
 	},
 	"brave": {
-		name: "Brave", url: "https://api.search.brave.com/res/v1/web/search",
+		name:   "Brave",
 		secret: "brave_search", header: "X-Subscription-Token", get: "https://api-dashboard.search.brave.com",
 		params: func(query string, n int, _ string) url.Values {
 			return url.Values{"q": {query}, "count": {strconv.Itoa(n)}, "text_decorations": {"false"}}
@@ -75,7 +77,7 @@ var engines = map[string]engine{
 		read: readBrave,
 	},
 	"google": {
-		name: "Google", url: "https://customsearch.googleapis.com/customsearch/v1",
+		name:   "Google",
 		secret: "google_search", header: "X-Goog-Api-Key", get: "https://developers.google.com/custom-search/v1/introduction",
 		params: func(query string, n int, cx string) url.Values {
 			return url.Values{"q": {query}, "num": {strconv.Itoa(n)}, "cx": {cx}}
@@ -116,7 +118,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 	cx, _ := s.config(configCX)
 	if name == "google" && cx == "" {
 		return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks Google, and no search engine of the person's is set. Tell the person: "+
-			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", e.another()))
+			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", withoutKey))
 	}
 	req := http.Request{
 		URL: base + "?" + e.params(query, in.NumResults, cx).Encode(), MaxBytes: maxAnswer, Timeout: timeLeft(ctx),
@@ -128,7 +130,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 		case errors.Is(err, secrets.ErrMissing):
 			return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no key for that is kept. Tell the person: "+
 				"1. get a key at %s; 2. keep it: `%s`; 3. see that network.allow in agent.toml, or --allow-net, has %q. %s",
-				e.name, e.get, e.setSecret(u), u.Host, e.another()))
+				e.name, e.get, e.setSecret(u), u.Host, withoutKey))
 		case err != nil:
 			return searchResult{}, tool.Denied("the key for %s: %w", e.name, err)
 		}
@@ -172,14 +174,12 @@ func (e engine) setSecret(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// another says how the person does without this engine.
-func (e engine) another() string {
-	return `Without a key there is search = "duckduckgo" below [web] in agent.toml`
-}
-
 // refused says why an engine answers no search, if it does not.
 func (e engine) refused(resp *http.Response, u *url.URL) error {
-	said := apiError(resp.Body)
+	said := ""
+	if resp.Status != 200 {
+		said = apiError(resp.Body)
+	}
 	badKey := e.secret != "" && (resp.Status == 401 || resp.Status == 403 || resp.Status == 422 && strings.Contains(said, "SUBSCRIPTION_TOKEN") ||
 		resp.Status == 400 && strings.Contains(strings.ToLower(said), "api key"))
 	switch {

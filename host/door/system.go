@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,10 +31,8 @@ func (d *Door) config(module, name string) (string, bool) {
 	if name == "utc_offset" { // which the system prompt tells, too
 		return time.Now().Format("-07:00"), true
 	}
-	for _, told := range d.opts.System {
-		if told == name {
-			return d.fact(name), true
-		}
+	if slices.Contains(d.opts.System, name) {
+		return d.fact(name), true
 	}
 	return "", false
 }

@@ -148,6 +148,9 @@ func site(w http.ResponseWriter, r *http.Request) {
 	case "utf16":
 		w.Header().Set("Content-Type", "text/html; charset=utf-16le")
 		_, _ = w.Write(bytes.Repeat([]byte{0xac, 0x20}, full/2))
+	case "bytes":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(bytes.Repeat([]byte{0x80}, full))
 	case "json":
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, strings.Repeat("[", full))
@@ -192,6 +195,7 @@ func TestPagesThatAreHardToTake(t *testing.T) {
 		"attributes": {0, "end", "", ""},
 		"latin?8":    {8_000_000, "€", "", "call again with offset=80"},
 		"utf16?8":    {8_000_000, "€", "", "call again with offset=80"},
+		"bytes?8":    {0, "\n[there is more", "", "call again with offset=4999"},
 		"json?8":     {8_000_000, "[[[[", "", "call again with offset=80"},
 		"50mb":       {0, "word\n\nword", "", "call again with offset=4"},
 		"bomb":       {8_350_000, "xxxx", "", "[the body is larger than the first 8388608 bytes, which are all that is read of one]"},

@@ -44,10 +44,10 @@ type Entry struct {
 
 func (e Entry) bytes() int { return len(e.Key) + len(e.Value) + entryBytes }
 
-// Owner names whose store that of a module is: of a built-in module its name, of one
+// ownerOf names whose store that of a module is: of a built-in module its name, of one
 // that somebody has signed the signer and the name, of any other its very bytes. A
 // module that takes the name of another finds nothing of that one's.
-func Owner(m *tool.Module) string {
+func ownerOf(m *tool.Module) string {
 	switch {
 	case m.Origin == tool.OriginBuiltin:
 		return string(tool.OriginBuiltin) + ":" + m.Name
@@ -176,7 +176,7 @@ func (e Entry) expired(now int64) bool { return e.Expires != 0 && e.Expires <= n
 // Open returns the view that a call has of the store of its module, when no other call
 // has one any more. It fails when ctx ends before that. The view has to be closed.
 func (s *Stores) Open(ctx context.Context, module *tool.Module) (*View, error) {
-	owner := Owner(module)
+	owner := ownerOf(module)
 	s.mu.Lock()
 	st := s.of(owner)
 	s.mu.Unlock()

@@ -37,14 +37,14 @@ func (p *Policy) newShare(mounts []Mount, open *network.Network) *share {
 // share is what is open to a tool.
 func (p *Policy) share(e *tool.Entry) *share {
 	a, own := allowance(e)
-	asked := askedBy(e)
-	if !own && asked == nil {
+	if !own && len(e.Capabilities.Hosts) == 0 {
 		return p.all
 	}
 	if s, ok := p.shares.Load(e); ok {
 		return s.(*share)
 	}
 	var s *share
+	asked := askedBy(e)
 	if own {
 		s = p.newShare(mountsOf(a), p.all.network.Own(hostsOf(a), asked))
 		s.own = true

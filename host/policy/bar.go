@@ -179,13 +179,13 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	if d.share.own {
 		by.Source, change = SourceAllowance, tool.Grant(d.entry, "host")
 	}
-	if hosts := d.share.askedHosts(d.entry); !d.share.own && len(hosts) > 0 {
+	if rules := hostRules(d.entry.Capabilities.Hosts, network.ParseRule); !d.share.own && len(rules) > 0 {
 		change = tool.Advise("add ")
-		for i, h := range hosts {
+		for i, r := range rules {
 			if i > 0 {
 				change = change.And(tool.Advise(" or "))
 			}
-			change = change.And(tool.Do(tool.HintAllowHost, h))
+			change = change.And(tool.Do(tool.HintAllowHost, r.String()))
 		}
 	}
 	for _, l := range p.ceiling.Hosts {
@@ -282,17 +282,6 @@ func otherwise(o network.Origin) network.Origin {
 		}
 	}
 	return o
-}
-
-// askedHosts are the rules that would let a tool reach the hosts that it names.
-func (s *share) askedHosts(e *tool.Entry) []string {
-	var out []string
-	for _, h := range e.Capabilities.Hosts {
-		if r, err := network.ParseRule(h); err == nil {
-			out = append(out, r.String())
-		}
-	}
-	return out
 }
 
 // urlArgs are the texts of arguments that are named like a URL.

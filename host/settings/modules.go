@@ -12,9 +12,10 @@ func (s *Settings) ModuleConfig() map[string]map[string]string {
 	if web.Search == "" {
 		return nil // nothing was read, because nothing is called
 	}
-	url := map[string]string{"duckduckgo": web.DuckDuckGoURL, "brave": web.BraveURL, "google": web.GoogleURL}[web.Search]
-	own := config.Key("web." + web.Search + "_url").Example // which is in quotes
+	url := func(w config.Web) string {
+		return map[string]string{"duckduckgo": w.DuckDuckGoURL, "brave": w.BraveURL, "google": w.GoogleURL}[web.Search]
+	}
 	return map[string]map[string]string{"web": {
-		"search": web.Search, "search_url": cmp.Or(url, own[1:len(own)-1]), "google_cx": web.GoogleCX,
+		"search": web.Search, "search_url": cmp.Or(url(web), url(config.Default().Web)), "google_cx": web.GoogleCX,
 	}}
 }

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -91,10 +92,7 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 
 // take adds one change of a call.
 func take(all []*changed, byPath map[string]*changed, c *call, change session.Change, undone bool) []*changed {
-	key := change.Path
-	if change.From != "" {
-		key = change.From
-	}
+	key := cmp.Or(change.From, change.Path)
 	f := byPath[key]
 	if f == nil {
 		f = &changed{was: change.Before != nil || !slices.Contains([]tool.ChangeKind{tool.Created, tool.DirectoryCreated}, change.Kind)}

@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// Natively there is no host, and nobody is missed.
+// Natively there is no host, and the packages of crypto are as fast.
 
 func hostSHA256(data unsafe.Pointer, size, ret uint32) {
 	sum := sha256.Sum256(unsafe.Slice((*byte)(data), size))
