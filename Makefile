@@ -96,6 +96,11 @@ PROGRAMS ?= 10000
 test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a stage, and compare what they leave
 	$(GO) test -count 1 -v -timeout 0 -run TestRandomPrograms ./host/jail -programs $(PROGRAMS)
 
+.PHONY: test-git
+REPOSITORIES ?= 1000
+test-git: ## compare the tool git with git in REPOSITORIES (1000) random repositories (needs git)
+	$(GO) test -count 1 -timeout 0 -run TestRandomRepositories ./guests/git -repositories $(REPOSITORIES)
+
 .PHONY: test-screens
 SCENARIO ?=
 test-screens: build ## look at the program in tmux, at 80x24 and 200x50 (needs tmux, git; SCENARIO=NAME; UPDATE_SCREENS=1 writes what it compares with)
