@@ -19,7 +19,7 @@ build: bin/stockade ## build the guests and the program into bin/stockade
 .PHONY: guests
 guests: guests/dist/index.json ## build the built-in tools to WebAssembly, and that to native code
 
-guest_sources := $(shell find guests sdk/go host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
+guest_sources := $(shell find guests sdk/go host/policy/paths host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
 
 # The manifest of each module is written into it; index.json lists them. Their
 # native code, for this platform, is made beside them.
@@ -95,6 +95,11 @@ test-everyday: helper ## run a hundred everyday commands plainly and in the jail
 PROGRAMS ?= 10000
 test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a stage, and compare what they leave
 	$(GO) test -count 1 -v -timeout 0 -run TestRandomPrograms ./host/jail -programs $(PROGRAMS)
+
+.PHONY: test-git
+REPOSITORIES ?= 1000
+test-git: ## compare the tool git with git in REPOSITORIES (1000) random repositories (needs git)
+	$(GO) test -count 1 -timeout 0 -run TestRandomRepositories ./guests/git -repositories $(REPOSITORIES)
 
 .PHONY: test-screens
 SCENARIO ?=

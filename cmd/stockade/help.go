@@ -84,36 +84,19 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		cmd.InitDefaultHelpFlag()
 		return cmd.Help()
 	}
-	named := map[string]bool{}
 	for _, t := range pages {
-		named[t.name] = true
-	}
-	isTool := map[string]bool{}
-	for _, t := range toolPages() {
-		isTool[t.name] = true
-		if !named[t.name] {
-			help.AddCommand(&cobra.Command{
-				Use: t.name, Short: t.short, Hidden: true, DisableFlagsInUseLine: true, Args: cobra.NoArgs,
-				RunE: func(*cobra.Command, []string) error {
-					_, err := fmt.Fprint(a.s.out, t.text())
-					return err
-				},
-			})
-		}
-	}
-	for _, t := range pages {
-		more := ""
-		if isTool[t.name] {
-			more = fmt.Sprintf("\n`stockade help tool %s` shows the tool of that name.\n", t.name)
-		}
-		if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
-			more = fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
-		}
 		help.AddCommand(&cobra.Command{
 			Use: t.name, Short: t.short, DisableFlagsInUseLine: true,
 			RunE: func(_ *cobra.Command, args []string) error {
 				if len(args) > 0 { // a command below the one of that name
 					return help.RunE(help, append([]string{t.name}, args...))
+				}
+				more := ""
+				if _, ok := pageOfTool([]string{t.name}); ok {
+					more = fmt.Sprintf("\n`stockade help tool %s` shows the tool of that name.\n", t.name)
+				}
+				if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
+					more = fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
 				}
 				_, err := fmt.Fprint(a.s.out, t.text()+more)
 				return err
@@ -191,14 +174,14 @@ func noTopic(help, root *cobra.Command, words []string) error {
 	return usageError(hint, "there is no topic and no command %q", strings.Join(words, " "))
 }
 
-// pageOfTool is the page that is asked for by two words, such as tool git, where one of
-// them may be that of a topic, too.
+// pageOfTool is the page that is asked for by the name of a tool, or by two words, such
+// as tool git: a topic may have that name, too.
 func pageOfTool(words []string) (t topic, ok bool) {
-	if len(words) != 2 || !isToolWord(words[0]) {
-		return topic{}, false
+	if len(words) == 2 && isToolWord(words[0]) {
+		words = words[1:]
 	}
 	pages := toolPages()
-	i := slices.IndexFunc(pages, func(t topic) bool { return t.name == words[1] })
+	i := slices.IndexFunc(pages, func(t topic) bool { return len(words) == 1 && t.name == words[0] })
 	if i < 0 {
 		return topic{}, false
 	}

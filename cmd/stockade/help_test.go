@@ -194,7 +194,8 @@ func parses(words []string) error {
 	case cmd.HasSubCommands() && cmd != root && len(args) > 0 && cmd.Name() != "help":
 		return fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])
 	case cmd.Name() == "help" && len(args) > 0 && args[0] != "TOPIC":
-		if found, more, err := root.Find(args); err != nil || len(more) > 0 || found == root {
+		_, ok := pageOfTool(args)
+		if found, more, err := root.Find(args); !ok && (err != nil || len(more) > 0 || found == root) {
 			return fmt.Errorf("there is no topic %q", args[0])
 		}
 	case len(args) == 0 && !strings.Contains(cmd.UseLine(), "[") && cmd.Args != nil:

@@ -106,20 +106,21 @@ type keptJSON struct {
 // runSessionFiles shows what the calls of a session have changed in files, and what its
 // tools keep.
 func runSessionFiles(ctx context.Context, a *app, st session.Store, id string) error {
-	files, unrecorded, err := undo.Files(st.Events(ctx, id, 0))
+	stores, work := kept.New(policy.DefaultLimits(), time.Now), ""
+	files, unrecorded, err := undo.Files(func(yield func(session.Event, error) bool) {
+		for e, err := range st.Events(ctx, id, 0) {
+			stores.Fold(e)
+			var s session.Started
+			if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {
+				work = s.Workspace
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	})
 	if err != nil {
 		return err
-	}
-	stores, work := kept.New(policy.DefaultLimits(), time.Now), ""
-	for e, err := range st.Events(ctx, id, 0) {
-		if err != nil {
-			return err
-		}
-		stores.Fold(e)
-		var s session.Started
-		if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {
-			work = s.Workspace
-		}
 	}
 	out := filesJSON{Files: files, Unrecorded: unrecorded, Kept: []keptJSON{}}
 	contents := stores.Contents()

@@ -360,9 +360,8 @@ type toolJSON struct {
 func (t toolset) infoJSON(s *stdio, name string) error {
 	_, isModule := t.module(name)
 	_, isTool := t.Find(name)
-	for _, m := range t.added {
-		isTool = isTool || slices.ContainsFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name })
-	}
+	_, _, isAdded := t.addedTool(name)
+	isTool = isTool || isAdded
 	if !isModule && !isTool {
 		return noTool(t.Catalog, name)
 	}
@@ -402,10 +401,8 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 // schema prints the schema of a tool's arguments.
 func (t toolset) schema(s *stdio, name string) error {
 	e, ok := t.Find(name)
-	for _, m := range t.added {
-		if i := slices.IndexFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name }); i >= 0 {
-			e, ok = m.Tools[i].Entry, true
-		}
+	if _, of, isAdded := t.addedTool(name); isAdded {
+		e, ok = of.Entry, true
 	}
 	if !ok {
 		return noTool(t.Catalog, name)
@@ -413,11 +410,19 @@ func (t toolset) schema(s *stdio, name string) error {
 	return printJSON(s, e.Parameters)
 }
 
-func (t toolset) info(ctx context.Context, a *app, name string) error {
+// addedTool finds a tool that was added, also one that is not offered.
+func (t toolset) addedTool(name string) (m registry.Added, of registry.AddedTool, ok bool) {
 	for _, m := range t.added {
-		if i := slices.IndexFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name }); i >= 0 {
-			return a.infoAddedTool(m, m.Tools[i])
+		if i := slices.IndexFunc(m.Tools, func(of registry.AddedTool) bool { return of.Name == name }); i >= 0 {
+			return m, m.Tools[i], true
 		}
+	}
+	return m, of, false
+}
+
+func (t toolset) info(ctx context.Context, a *app, name string) error {
+	if m, of, ok := t.addedTool(name); ok {
+		return a.infoAddedTool(m, of)
 	}
 	e, ok := t.Find(name)
 	if !ok {

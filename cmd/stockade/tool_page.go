@@ -21,7 +21,7 @@ const pageColumns = 80
 func toolPage(e *tool.Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: a tool of the module %s\n\n", e.Name, e.Module.Name)
-	writeWrapped(&b, e.Description, pageColumns)
+	b.WriteString(toolpage.Wrapped("", e.Description, pageColumns))
 	fmt.Fprintf(&b, "\n    risk      %s\n", policy.RiskOf(e))
 	title := "asks for"
 	for _, row := range terminal.Wrap(asksFor(e.Asks), pageColumns-len("    asks for  ")-1) {
@@ -46,21 +46,11 @@ func callOf(e *tool.Entry) string {
 	return "stockade call " + name
 }
 
-func writeWrapped(b *strings.Builder, text string, columns int) {
-	for line := range strings.Lines(text) {
-		for _, row := range terminal.Wrap(terminal.Line(strings.TrimRight(line, "\n")), columns-1) {
-			b.WriteString(row + "\n")
-		}
-	}
-}
-
 // describeTool prints what the manifest says about a tool. What a stranger says stands
 // behind a bar.
 func (a *app) describeTool(e *tool.Entry, says string) {
 	if e.Module.Origin == tool.OriginBuiltin {
-		var b strings.Builder
-		writeWrapped(&b, e.Description, a.s.width())
-		fmt.Fprintf(a.s.out, "\n%s", b.String())
+		fmt.Fprintf(a.s.out, "\n%s", toolpage.Wrapped("", e.Description, a.s.width()))
 		for _, part := range toolpage.Parts(e.Spec, callOf(e), a.s.width()) {
 			fmt.Fprintf(a.s.out, "\n%s:\n%s", part.Title, part.Text)
 		}

@@ -173,7 +173,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 	if err != nil {
 		return nil, err
 	}
-	opts.AskHosts = true // which is what is told of a decision: where a person is there
+	opts.AskHosts = true // this policy only tells what would be decided if a person is there
 	return a.door().Policy(opts)
 }
 

@@ -90,8 +90,8 @@ func covered(q Question) string {
 	switch {
 	case q.Command != "":
 		return "this command"
-	case q.Opens != "" && word(q.Opens) && len(q.Opens) <= maxInline:
-		return "every " + words.ToolName(q.Tool) + " to " + q.Opens
+	case q.Opens != "" && reaches(q) != "":
+		return "every " + words.ToolName(q.Tool) + " to " + reaches(q)
 	case q.Opens != "":
 		return "every " + words.ToolName(q.Tool) + " to that host"
 	}
@@ -154,12 +154,23 @@ func askedFor(q Question) string {
 		return "Give out its result?"
 	case q.Changes != "":
 		return "Keep these changes?"
-	case q.Opens != "" && word(q.Opens) && len(q.Opens) <= maxInline:
-		return "Let it reach " + q.Opens + "?"
-	case q.Command == "" && len(q.Network) == 1 && word(q.Network[0]) && len(q.Network[0]) <= maxInline:
-		return "Let it reach " + q.Network[0] + "?"
+	case reaches(q) != "":
+		return "Let it reach " + reaches(q) + "?"
 	}
 	return "Run it?"
+}
+
+// reaches is the one host that a call of a tool would reach, if that may stand in a row
+// of ours and is short.
+func reaches(q Question) string {
+	host := q.Opens
+	if host == "" && q.Command == "" && len(q.Network) == 1 {
+		host = q.Network[0]
+	}
+	if !word(host) || len(host) > maxInline {
+		return ""
+	}
+	return host
 }
 
 // nothingChanged: the call has run, and there is nothing but its result to keep.
@@ -232,8 +243,13 @@ func (p *page) barred(rows []row, most int) {
 
 // text writes a text of others.
 func (p *page) text(text string, most int) {
-	p.look(text)
-	p.barred(gutter(strings.Split(text, "\n"), p.v.width()), most)
+	p.lines(strings.Split(text, "\n"), most)
+}
+
+// lines writes texts of others, each as one line.
+func (p *page) lines(texts []string, most int) {
+	p.look(strings.Join(texts, "\n"))
+	p.barred(gutter(texts, p.v.width()), most)
 }
 
 // prose writes a text of others that is for reading.

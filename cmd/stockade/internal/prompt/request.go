@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -56,10 +55,4 @@ func (p *page) arguments(q Question, room int) {
 		p.ours("", "  ", fmt.Sprintf("and sends %s", words.Bytes(int64(len(body)))))
 		p.text(body, left())
 	}
-}
-
-// lines writes texts of others, each as one line.
-func (p *page) lines(texts []string, most int) {
-	p.look(strings.Join(texts, "\n"))
-	p.barred(gutter(texts, p.v.width()), most)
 }

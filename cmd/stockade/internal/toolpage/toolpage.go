@@ -28,7 +28,7 @@ func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	text := indented(argumentTable(args), columns)
 	switch {
 	case !whole:
-		text += wrapped("", "The schema says more than that: `tool info --schema` prints it.", columns)
+		text += Wrapped("", "The schema says more than that: `tool info --schema` prints it.", columns)
 	case len(args) == 0:
 		text = "It takes none.\n"
 	}
@@ -85,7 +85,7 @@ func examples(spec tool.Spec, command string, columns int) string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(wrapped(indent+"# ", terminal.Line(ex.Text), columns))
+		out.WriteString(Wrapped(indent+"# ", terminal.Line(ex.Text), columns))
 		out.WriteString(indent + Command(command, spec.Parameters, ex.Args) + "\n")
 	}
 	return out.String()
@@ -141,11 +141,13 @@ func list(lines []string, columns int) string {
 	return out.String()
 }
 
-// wrapped is a line in rows that begin alike.
-func wrapped(before, line string, columns int) string {
+// Wrapped is a text in rows that begin alike, for so many columns.
+func Wrapped(before, text string, columns int) string {
 	var out strings.Builder
-	for _, row := range terminal.Wrap(line, columns-1-len(before)) {
-		out.WriteString(before + row + "\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, row := range terminal.Wrap(terminal.Line(line), columns-1-len(before)) {
+			out.WriteString(before + row + "\n")
+		}
 	}
 	return out.String()
 }

@@ -1,0 +1,20 @@
+package tool
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestAuthorsAreToldTheCodesOfTheHost(t *testing.T) {
+	page, err := os.ReadFile("../../wit/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, told, _ := strings.Cut(string(page), "stays in the text")
+	for _, code := range ofHost {
+		if !strings.Contains(told, "`"+string(code)+"`") {
+			t.Errorf("wit/README.md does not say that %s is the host's", code)
+		}
+	}
+}
