@@ -263,7 +263,10 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 	}
 	for range maxMarked {
 		commit, mark, err := m.next()
-		if err != nil || commit == nil {
+		if err != nil {
+			return nil, err
+		}
+		if commit == nil {
 			break
 		}
 		if both(mark) {
@@ -275,7 +278,10 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 			return commit, nil
 		}
 	}
-	return nil, err
+	if m.alone > 0 {
+		return nil, repo.TooLarge("the two differ by more than %d commits, and what both come from was not found; A..B compares them", maxMarked)
+	}
+	return nil, nil
 }
 
 // exclude has a walk leave out what a commit leads to. With three dots, what both
