@@ -184,7 +184,7 @@ func (b *blame) start() (*origin, error) {
 	if hashOf(now.data) == e.ID {
 		return o, nil
 	}
-	return &origin{path: b.only, text: textdiff.Lines(now.data), blob: e.ID, commit: nil}, nil
+	return &origin{path: b.only, text: textdiff.Lines(now.data), blob: e.ID}, nil
 }
 
 func (b *blame) tooLarge(path string) error {

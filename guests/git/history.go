@@ -2,12 +2,9 @@ package main
 
 import (
 	"container/heap"
-	"fmt"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
 // byDate is a heap of commits, the latest first; of the same second the first that
 // was added.
@@ -284,8 +281,7 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 	return nil, nil
 }
 
-// exclude has a walk leave out what a commit leads to. With three dots, what both
-// lead to.
+// exclude has a walk leave out what a commit leads to.
 func (w *walk) exclude(from, to *repo.Link) error {
 	m := w.marker(to, from)
 	w.without = map[repo.ID]bool{}

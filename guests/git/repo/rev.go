@@ -15,8 +15,7 @@ import (
 )
 
 // Rev finds what a revision names, see gitrevisions(7): a reference, the beginning
-// of a name of an object, both with ~N, ^N and ^{KIND}, and REV:PATH. hint is asked
-// for names that may have been meant.
+// of a name of an object, both with ~N, ^N and ^{KIND}, and REV:PATH.
 func (r *Repo) Rev(rev string) (ID, error) {
 	name, path, hasPath := strings.Cut(rev, ":")
 	if hasPath {
