@@ -35,14 +35,10 @@ func open(in args, check func() error) (*call, error) {
 		return nil, err
 	}
 	c := &call{args: in, Repo: r, cwd: cwd, page: page{skip: max(in.Offset, 0), limit: in.Limit}}
-	top := r.Worktree
-	if top == "" {
-		top = r.GitDir
-	}
-	rel, err := filepath.Rel(top, abs)
+	rel, err := filepath.Rel(c.abs(""), abs)
 	if err != nil || !filepath.IsLocal(rel) {
 		r.Close()
-		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(top))
+		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(c.abs("")))
 	}
 	if rel = filepath.ToSlash(rel); in.Path != "" && rel != "." {
 		if part, _, _ := strings.Cut(rel, "/"); part == ".git" || r.Worktree == "" {
