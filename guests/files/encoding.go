@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -62,7 +63,7 @@ func encodingOf(head []byte) encoding {
 			return e
 		}
 	}
-	if !isBinary(head) {
+	if !lines.IsBinary(head) {
 		return encoding{form: utf8Form}
 	}
 	head = head[:min(len(head), binaryProbe)]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/guests/git/textdiff"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -42,7 +43,7 @@ func (c *call) content(f file) (content, error) {
 
 func contentOf(data []byte) content {
 	c := content{data: data, size: int64(len(data))}
-	if len(data) > maxText && !isBinary(data) {
+	if len(data) > maxText && !lines.IsBinary(data) {
 		c.why = "large"
 	}
 	return c
@@ -206,7 +207,7 @@ func (c *call) binary(path string, sides ...content) bool {
 		return a.binary
 	}
 	for _, s := range sides {
-		if isBinary(s.data) {
+		if lines.IsBinary(s.data) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
 const (
@@ -224,7 +225,7 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 		return nil, nil
 	}
 	s := &spans{size: len(c.data), bytes: map[uint32]int{}}
-	text := !isBinary(c.data)
+	text := !lines.IsBinary(c.data)
 	var x, y uint32
 	n := 0
 	const longest, buckets = 64, 107927

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/sdk/go/digest"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -468,7 +469,7 @@ func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, er
 		return data, nil
 	}
 	if a.text != "set" && (a.eol == "" || a.text == "auto") {
-		if isBinary(data) {
+		if lines.IsBinary(data) {
 			return data, nil
 		}
 		_, blob, err := c.Read(e.ID)
@@ -484,12 +485,6 @@ func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, er
 
 func hashOf(data []byte) repo.ID {
 	return digest.SHA1(append(fmt.Appendf(make([]byte, 0, len(data)+32), "blob %d\x00", len(data)), data...))
-}
-
-// isBinary is how git decides.
-func isBinary(data []byte) bool {
-	const probe = 8000
-	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
 }
 
 // submodule compares the commit that a submodule is at. It is not gone into.
