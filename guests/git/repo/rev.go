@@ -169,7 +169,7 @@ func (r *Repo) named(name string) (ID, error) {
 	if name == "@" || name == "" {
 		name = "HEAD"
 	}
-	if id, ok := ParseID(strings.ToLower(name)); ok {
+	if id, ok := parseID(strings.ToLower(name)); ok {
 		return id, nil
 	}
 	if validRef(name) {
@@ -302,7 +302,7 @@ func (r *Repo) looseIn(first byte) []ID {
 	for _, dir := range r.objects {
 		entries, _ := readDir(filepath.Join(dir, sub))
 		for _, e := range entries {
-			if id, ok := ParseID(sub + e.Name()); ok {
+			if id, ok := parseID(sub + e.Name()); ok {
 				ids = append(ids, id)
 			}
 		}
