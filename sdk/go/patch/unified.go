@@ -91,12 +91,12 @@ func diffPath(text string) string {
 func (p *parser) diffHunk() (Hunk, error) {
 	m := hunkHeader.FindStringSubmatch(p.line())
 	if m == nil {
-		h, err := p.hunk()
-		return h, err
+		return p.hunk()
 	}
 	p.at++
 	h := Hunk{Line: p.at + 1}
 	h.At, _ = strconv.Atoi(m[1]) // digits
+	allOld, allAdded := counted(m[2]), counted(m[3])
 	old, added, empty := 0, 0, 0
 	for ; p.at < len(p.lines); p.at++ {
 		line := p.line()
@@ -104,7 +104,7 @@ func (p *parser) diffHunk() (Hunk, error) {
 			break
 		}
 		if p.isPair(p.at) {
-			if old == counted(m[2]) && added == counted(m[3]) {
+			if old == allOld && added == allAdded {
 				break
 			}
 			return h, p.fault(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
@@ -131,7 +131,7 @@ func (p *parser) diffHunk() (Hunk, error) {
 		empty = 0
 		h.Lines = append(h.Lines, line)
 	}
-	if old != counted(m[2]) || added != counted(m[3]) {
+	if old != allOld || added != allAdded {
 		h.Lines = h.Lines[:len(h.Lines)-empty]
 	}
 	if len(h.Lines) == 0 {
