@@ -238,9 +238,7 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 				where, t.linesAt(found)))
 		}
 		changes = append(changes, t.changesOf(h, found[0])...)
-		for pos = found[0]; len(old) > 0; old = old[1:] {
-			pos = linesOn(t.content, pos, 1)
-		}
+		pos = linesOn(t.content, found[0], len(old))
 	}
 	return changes, note, nil
 }

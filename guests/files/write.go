@@ -78,7 +78,7 @@ func formLost(l location, content []byte) string {
 		return ""
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, binaryProbe))
+	head, err := readHead(f, binaryProbe)
 	if err != nil {
 		return ""
 	}
