@@ -82,6 +82,7 @@ type text struct {
 	content []byte // in UTF-8, without a byte order mark
 	enc     charset.Encoding
 	sha256  string // of the file
+	eol     string // that most lines have; "" until it is asked for
 }
 
 // edited is all that comes of an edit. It is made before the file changes: a call
