@@ -227,8 +227,10 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			}
 			sure = false // one place or none
 		}
-		if i := slices.IndexFunc(found, func(at int) bool { return t.lineAt(at) == h.At }); i >= 0 && len(found) > 1 {
-			found = found[i : i+1]
+		if len(found) > 1 && h.At > 0 {
+			if i := slices.IndexFunc(found, func(at int) bool { return t.lineAt(at) == h.At }); i >= 0 {
+				found = found[i : i+1]
+			}
 		}
 		switch {
 		case len(found) == 0:
@@ -238,9 +240,7 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 				where, t.linesAt(found)))
 		}
 		changes = append(changes, t.changesOf(h, found[0])...)
-		for pos = found[0]; len(old) > 0; old = old[1:] {
-			pos = linesOn(t.content, pos, 1)
-		}
+		pos = linesOn(t.content, found[0], len(old))
 	}
 	return changes, note, nil
 }
@@ -289,15 +289,18 @@ func (t *text) find(from int, lines []string, is func(have []byte, want string) 
 // changesOf are the changes of a hunk whose lines begin at an offset. The lines that
 // stay are those of the file.
 func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
-	start, added, open := at, "", false
+	var added strings.Builder
+	start, open := at, false
 	flush := func() {
 		if open {
-			if added != "" && at == len(t.content) && at > 0 && t.content[at-1] != '\n' {
-				added = strings.TrimSuffix(added, "\n") // the file ends as it did
+			text := added.String()
+			if at == len(t.content) && at > 0 && t.content[at-1] != '\n' {
+				text = strings.TrimSuffix(text, "\n") // the file ends as it did
 			}
-			changes = append(changes, t.putLines(start, at, added))
+			changes = append(changes, t.putLines(start, at, text))
 		}
-		added, open = "", false
+		added.Reset()
+		open = false
 	}
 	for _, line := range h.Lines {
 		if line[0] == ' ' {
@@ -309,7 +312,7 @@ func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
 			start, open = at, true
 		}
 		if line[0] == '+' {
-			added += line[1:] + "\n"
+			added.WriteString(line[1:] + "\n")
 		} else {
 			at = linesOn(t.content, at, 1)
 		}

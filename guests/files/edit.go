@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -79,8 +80,9 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 type text struct {
 	l       location
 	content []byte // in UTF-8, without a byte order mark
-	enc     encoding
+	enc     charset.Encoding
 	sha256  string // of the file
+	eol     string // that most lines have; "" until it is asked for
 }
 
 // edited is all that comes of an edit. It is made before the file changes: a call
@@ -106,7 +108,7 @@ func (t *text) edit(changes []change) (edited, error) {
 	}
 	var lacks rune
 	var at int
-	if e.file, lacks, at = t.enc.encode(e.content); at >= 0 {
+	if e.file, lacks, at = t.enc.Encode(e.content); at >= 0 {
 		return edited{}, tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
 			t.l.shown(), t.enc, lacks, lacks, 1+bytes.Count(e.content[:at], []byte("\n"))))
 	}
@@ -150,14 +152,14 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	if err := compareHash(l, t.sha256, wantHash); err != nil {
 		return nil, err
 	}
-	t.enc = encodingOf(raw)
-	if err := t.enc.refuse("edit", l); err != nil {
+	t.enc = charset.Of(raw)
+	if err := refuse(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	t.enc = t.enc.guess(raw)
+	t.enc = t.enc.Guess(raw)
 	var ok bool
-	if t.content, ok = t.enc.decode(raw[len(t.enc.mark):]); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: looks like %s and holds what is none, which an edit would lose", l.shown(), t.enc.form))
+	if t.content, ok = t.enc.Decode(raw); !ok {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: looks like %s and holds what is none, which an edit would lose", l.shown(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))

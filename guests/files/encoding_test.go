@@ -123,23 +123,3 @@ func TestLongTextInUTF16(t *testing.T) {
 		t.Errorf("the last line is %q", out.Output)
 	}
 }
-
-func FuzzEncoding(f *testing.F) {
-	for _, seed := range []string{"", "abc\n", "\uFEFFa", "\xff\xfea\x00", "\xfe\xff\x00a", "\xff\xfe\x00\x00", wide(little, 2, prose), wide(big, 2, prose), "gr\xfc\xdfe", "ü\xff", "a\x00"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		e := encodingOf([]byte(raw))
-		if e.form == binaryForm || e.form == utf32Form {
-			return
-		}
-		e = e.guess([]byte(raw))
-		text, ok := e.decode([]byte(raw[len(e.mark):]))
-		if !ok {
-			return
-		}
-		if back, lacks, at := e.encode(text); string(back) != raw {
-			t.Fatalf("%v: %q became %q (%U at %d)", e, raw, back, lacks, at)
-		}
-	})
-}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -100,11 +102,11 @@ func readWhole(l location) (filesystemResult, error) {
 	switch {
 	case len(content) > maxWholeRead:
 		return filesystemResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("read %s: has %s, more than the limit of %s; file_read reads it in pages", l.shown(), humanSize(max(info.Size(), maxWholeRead+1)), humanSize(maxWholeRead)))
-	case isBinary(content) && picture.Mime(content) != "":
+	case lines.IsBinary(content) && picture.Mime(content) != "":
 		return filesystemResult{}, tool.Coded("BINARY_FILE", tool.Parse("read %s: is an image, and no text; file_read shows it to you", l.shown()))
-	case isBinary(content) && encodingOf(content).form == binaryForm:
-		return filesystemResult{}, encodingOf(content).refuse("read", l)
-	case !utf8.Valid(content) || isBinary(content):
+	case charset.Of(content).Form == charset.Binary:
+		return filesystemResult{}, refuse(charset.Of(content), "read", l)
+	case !utf8.Valid(content) || lines.IsBinary(content):
 		return filesystemResult{}, tool.Coded("UNKNOWN_ENCODING", tool.Parse("read %s: is no UTF-8; file_read shows other encodings, too", l.shown()))
 	}
 	return filesystemResult{Output: string(content), SHA256: hashOf(content)}, nil

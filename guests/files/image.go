@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -30,7 +31,7 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 		return readResult{}, false, l.faultOf("read", err)
 	}
 	data, err := readHead(f, int(min(size, picture.MaxBytes)))
-	if err != nil || !isBinary(data) {
+	if err != nil || !lines.IsBinary(data) {
 		return readResult{}, false, l.faultOf("read", err)
 	}
 	var info picture.Info

@@ -18,11 +18,6 @@ const (
 	maxShownLine = 2000
 )
 
-// isBinary reports whether the beginning of a file holds a NUL byte.
-func isBinary(head []byte) bool {
-	return bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) >= 0
-}
-
 // readerBytes is how much of a file is read at a time.
 const readerBytes = 256 << 10
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -101,19 +102,30 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int) (int, error) {
 }
 
 // openText tells the encoding of a file, and returns what reads it behind its mark.
-func openText(f io.Reader, l location) (*bufio.Reader, encoding, error) {
+func openText(f io.Reader, l location) (*bufio.Reader, charset.Encoding, error) {
 	r := bufio.NewReaderSize(f, readerBytes)
 	head, err := r.Peek(binaryProbe)
 	if err != nil && err != io.EOF {
-		return nil, encoding{}, err
+		return nil, charset.Encoding{}, err
 	}
-	enc := encodingOf(head)
-	if err := enc.refuse("read", l); err != nil {
+	enc := charset.Of(head)
+	if err := refuse(enc, "read", l); err != nil {
 		return nil, enc, err
 	}
-	enc = enc.guess(head)
-	_, _ = r.Discard(len(enc.mark)) // which was peeked at
-	return enc.reader(r), enc, nil
+	enc = enc.Guess(head)
+	_, _ = r.Discard(len(enc.Mark)) // which was peeked at
+	return enc.Reader(r), enc, nil
+}
+
+// refuse is an error where a file is no text that could be shown or edited.
+func refuse(e charset.Encoding, op string, l location) error {
+	switch e.Form {
+	case charset.Binary:
+		return tool.Coded("BINARY_FILE", tool.Parse("%s %s: is a binary file (it holds a NUL byte), which is neither shown nor edited", op, l.shown()))
+	case charset.UTF32:
+		return tool.Coded("UNKNOWN_ENCODING", tool.Parse("%s %s: is text in UTF-32, which is neither shown nor edited; convert it first, with iconv for example", op, l.shown()))
+	}
+	return nil
 }
 
 // page is the part of a file that one call returns.
@@ -148,7 +160,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		return readResult{}, err
 	}
 	ahead, _ := text.Peek(maxReadOutput)
-	enc = enc.guess(ahead)
+	enc = enc.Guess(ahead)
 	out := readResult{Encoding: enc.String()}
 	var shown strings.Builder
 	for ; number >= p.offset-1; number++ {
@@ -159,8 +171,8 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 			return readResult{}, err
 		}
 		whole := len(line) == length
-		if enc.form == windows1252 {
-			line = appendWindows(nil, line)
+		if enc.Form == charset.Windows1252 {
+			line = charset.AppendWindows1252(nil, line)
 		}
 		next := strings.ToValidUTF8(string(line), "\uFFFD") + ending
 		if !p.raw {
@@ -202,7 +214,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 }
 
 // footer is the line below a page; in a raw one it would be part of the text.
-func (p page) footer(out readResult, enc encoding) string {
+func (p page) footer(out readResult, enc charset.Encoding) string {
 	var notes []string
 	if out.NextOffset > 0 {
 		more := "more lines follow"
@@ -212,9 +224,9 @@ func (p page) footer(out readResult, enc encoding) string {
 		notes = append(notes, fmt.Sprintf("%s; to go on, call file_read with offset=%d", more, out.NextOffset))
 	}
 	switch {
-	case enc.form == windows1252:
+	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
-	case enc.form != utf8Form:
+	case enc.Form != charset.UTF8:
 		notes = append(notes, "the file is "+out.Encoding+"; edits keep that")
 	}
 	if p.size > maxEditBytes {

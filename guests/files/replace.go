@@ -115,16 +115,18 @@ func editLines(path, wantHash string, first, old int, choose func(t *text, lines
 // line ending of the file, unless they have CR in them, which means what it says.
 // Whether the file ends with one stays as it is.
 func (t *text) putLines(start, end int, lines string) change {
-	eol := ending(t.content)
-	if eol == "\r\n" && !strings.Contains(lines, "\r") {
+	if t.eol == "" {
+		t.eol = ending(t.content)
+	}
+	if t.eol == "\r\n" && !strings.Contains(lines, "\r") {
 		lines = toCRLF(lines)
 	}
 	open := end == len(t.content) && end > 0 && t.content[end-1] != '\n'
 	if lines != "" && !strings.HasSuffix(lines, "\n") && !open {
-		lines += eol
+		lines += t.eol
 	}
 	if open && start == end {
-		lines = eol + lines
+		lines = t.eol + lines
 	}
 	return change{start, end, lines}
 }

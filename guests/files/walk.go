@@ -100,8 +100,8 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 			}
 		}
 		inner := ignore
-		if !w.gitignored && slices.ContainsFunc(below, isIgnoreFile) {
-			inner = gitignore.Read(l.abs, ignore)
+		if !w.gitignored {
+			inner = gitignore.Among(below, l.abs, ignore)
 		}
 		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err
@@ -137,10 +137,6 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 		return make([]search.Listing, 1)
 	}
 	return listings
-}
-
-func isIgnoreFile(entry search.Entry) bool {
-	return entry.Name == ".gitignore" && entry.Type.IsRegular()
 }
 
 // readDir lists a directory without the host's help.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/digest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -78,15 +79,15 @@ func formLost(l location, content []byte) string {
 		return ""
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, binaryProbe))
+	head, err := readHead(f, binaryProbe)
 	if err != nil {
 		return ""
 	}
-	switch enc := encodingOf(head).guess(head); {
-	case enc.form == binaryForm:
-	case enc.form != utf8Form:
+	switch enc := charset.Of(head).Guess(head); {
+	case enc.Form == charset.Binary:
+	case enc.Form != charset.UTF8:
 		return fmt.Sprintf("; it was %s, and is UTF-8 now", enc)
-	case enc.mark != "" && !bytes.HasPrefix(content, []byte(enc.mark)):
+	case enc.Mark != "" && !bytes.HasPrefix(content, []byte(enc.Mark)):
 		return "; the byte order mark that it began with is gone"
 	case ending(head) == "\r\n" && bytes.Contains(content, []byte("\n")) && ending(content) == "\n":
 		return "; its lines ended with CRLF, and end with LF now"

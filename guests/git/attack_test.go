@@ -185,6 +185,17 @@ func TestHostileRepositories(t *testing.T) {
 		"dates that are none": {func(f *fixture) {
 			f.head(f.object("commit", []byte("tree "+f.tree()+"\nauthor A <a> 99999999999999999999 +9999999\ncommitter > <\n\nx")))
 		}, args{Operation: "log", Format: "full"}, "", "1970"},
+		"A...B where a commit is missing": {func(f *fixture) {
+			a := f.commitOf(f.tree(), "a", none)
+			f.head(a)
+			f.put(".git/refs/heads/other", f.commitOf(f.tree(), "b")+"\n")
+		}, args{Operation: "diff", Revision: "other...main"}, "CORRUPT_REPOSITORY", "is missing"},
+		"1 GB of what to ignore": {func(f *fixture) {
+			f.put(".git/info/exclude", "*.o\n")
+			if err := os.Truncate(".git/info/exclude", 1<<30); err != nil {
+				f.Fatal(err)
+			}
+		}, args{Operation: "status"}, "", "## No commits"},
 		"600 trees in each other":  {deep, args{Operation: "show"}, "CORRUPT_REPOSITORY", "nested deeper"},
 		"2^60 trees in each other": {wide, args{Operation: "show"}, "TOO_LARGE", "directories"},
 		"a tree that leads out": {func(f *fixture) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/guests/git/textdiff"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -95,7 +96,7 @@ func (c *call) blame() error {
 	if err != nil {
 		return err
 	}
-	if isBinary(text.Data()) {
+	if lines.IsBinary(text.Data()) {
 		return tool.Parse("%s is a binary file; blame is for text", quote(c.only))
 	}
 	b.first = max(c.Offset, 1) - 1
@@ -184,7 +185,7 @@ func (b *blame) start() (*origin, error) {
 	if hashOf(now.data) == e.ID {
 		return o, nil
 	}
-	return &origin{path: b.only, text: textdiff.Lines(now.data), blob: e.ID, commit: nil}, nil
+	return &origin{path: b.only, text: textdiff.Lines(now.data), blob: e.ID}, nil
 }
 
 func (b *blame) tooLarge(path string) error {

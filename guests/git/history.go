@@ -2,12 +2,9 @@ package main
 
 import (
 	"container/heap"
-	"fmt"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
 // byDate is a heap of commits, the latest first; of the same second the first that
 // was added.
@@ -263,7 +260,10 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 	}
 	for range maxMarked {
 		commit, mark, err := m.next()
-		if err != nil || commit == nil {
+		if err != nil {
+			return nil, err
+		}
+		if commit == nil {
 			break
 		}
 		if both(mark) {
@@ -275,11 +275,13 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 			return commit, nil
 		}
 	}
-	return nil, err
+	if m.alone > 0 {
+		return nil, repo.TooLarge("the two differ by more than %d commits, and what both come from was not found; A..B compares them", maxMarked)
+	}
+	return nil, nil
 }
 
-// exclude has a walk leave out what a commit leads to. With three dots, what both
-// lead to.
+// exclude has a walk leave out what a commit leads to.
 func (w *walk) exclude(from, to *repo.Link) error {
 	m := w.marker(to, from)
 	w.without = map[repo.ID]bool{}

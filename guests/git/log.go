@@ -36,8 +36,7 @@ func (c *call) log() error {
 		if n < c.Offset {
 			continue
 		}
-		before := c.page
-		size := c.page.out.Len()
+		before := c.page.out.String()
 		if n == c.Offset+limit {
 			c.page.full, c.page.next = true, n
 			break
@@ -46,10 +45,10 @@ func (c *call) log() error {
 		if err != nil {
 			return err
 		}
-		if err := c.logEntry(commit, n > c.Offset); err == errFull && n > c.Offset && size > 0 {
+		if err := c.logEntry(commit, n > c.Offset); err == errFull && n > c.Offset {
 			// The commit comes with the next page, as a whole.
-			c.page = page{full: true, next: n, lines: before.lines}
-			c.page.out.WriteString(before.out.String()[:size])
+			c.page = page{full: true, next: n}
+			c.page.out.WriteString(before)
 			break
 		} else if err != nil {
 			if err == errFull {

@@ -71,7 +71,7 @@ func (c *call) result() result {
 			out.NextOffset = c.page.lines
 		}
 		how := fmt.Sprintf("to go on, call git again with offset=%d", out.NextOffset)
-		if c.Operation == "diff" || c.Operation == "show" || c.Operation == "log" && c.page.next == 0 {
+		if c.Operation == "diff" || c.Operation == "show" {
 			how += ", or name a path; format=numstat lists the files"
 		}
 		c.notes = append(c.notes, "there is more; "+how)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/guests/git/textdiff"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -27,8 +28,7 @@ func (c *call) content(f file) (content, error) {
 	case !f.exists():
 		return content{}, nil
 	case f.mode == repo.ModeGitlink:
-		data := fmt.Appendf(nil, "Subproject commit %s\n", f.id)
-		return content{data: data, size: int64(len(data))}, nil
+		return contentOf(fmt.Appendf(nil, "Subproject commit %s\n", f.id)), nil
 	case c.secret(f.path):
 		return content{why: "secret"}, nil
 	case f.working:
@@ -38,11 +38,15 @@ func (c *call) content(f file) (content, error) {
 	if repo.IsTooLarge(err) {
 		return content{size: repo.MaxObject + 1, why: "large"}, nil
 	}
-	out := content{data: data, size: int64(len(data))}
-	if len(data) > maxText && !isBinary(data) {
-		out.why = "large"
+	return contentOf(data), err
+}
+
+func contentOf(data []byte) content {
+	c := content{data: data, size: int64(len(data))}
+	if len(data) > maxText && !lines.IsBinary(data) {
+		c.why = "large"
 	}
-	return out, err
+	return c
 }
 
 func (c *call) workingContent(f file) (content, error) {
@@ -52,7 +56,7 @@ func (c *call) workingContent(f file) (content, error) {
 		if err != nil {
 			return content{}, tool.IO("read the link %s: %w", show(name), err)
 		}
-		return content{data: []byte(target), size: int64(len(target))}, nil
+		return contentOf([]byte(target)), nil
 	}
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -70,11 +74,7 @@ func (c *call) workingContent(f file) (content, error) {
 			return content{}, err
 		}
 	}
-	out := content{data: data, size: int64(len(data))}
-	if len(data) > maxText && !isBinary(data) {
-		out.why = "large"
-	}
-	return out, nil
+	return contentOf(data), nil
 }
 
 // patches writes changes as git diff does.
@@ -207,7 +207,7 @@ func (c *call) binary(path string, sides ...content) bool {
 		return a.binary
 	}
 	for _, s := range sides {
-		if isBinary(s.data) {
+		if lines.IsBinary(s.data) {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -35,14 +34,10 @@ func open(in args, check func() error) (*call, error) {
 		return nil, err
 	}
 	c := &call{args: in, Repo: r, cwd: cwd, page: page{skip: max(in.Offset, 0), limit: in.Limit}}
-	top := r.Worktree
-	if top == "" {
-		top = r.GitDir
-	}
-	rel, err := filepath.Rel(top, abs)
+	rel, err := filepath.Rel(c.abs(""), abs)
 	if err != nil || !filepath.IsLocal(rel) {
 		r.Close()
-		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(top))
+		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(c.abs("")))
 	}
 	if rel = filepath.ToSlash(rel); in.Path != "" && rel != "." {
 		if part, _, _ := strings.Cut(rel, "/"); part == ".git" || r.Worktree == "" {
@@ -66,33 +61,16 @@ func (c *call) explain(err error) error {
 	return tool.NotFound("%w; operation branches lists the branches", unknown.Unwrap())
 }
 
-// nearby returns at most three of the candidates that name may be a mistake for.
+// nearby returns the names of references that name may be a mistake for, also for the
+// last part of one.
 func nearby(name string, candidates []string) []string {
-	const most, tooLong = 3, 100
-	type scored struct {
-		name  string
-		score int
-	}
-	var found []scored
-	if len(name) > tooLong {
-		return nil
-	}
 	lower := strings.ToLower(name)
-	for _, c := range candidates {
-		if len(c) > tooLong {
-			continue
-		}
-		last := strings.ToLower(c[strings.LastIndexByte(c, '/')+1:])
-		if score := min(nearest.Distance(lower, strings.ToLower(c)), nearest.Distance(lower, last)); score <= max(2, len(name)/3) && score < len(name)-1 {
-			found = append(found, scored{c, score})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b scored) int { return a.score - b.score })
-	var names []string
-	for _, s := range found[:min(most, len(found))] {
-		names = append(names, s.name)
-	}
-	return names
+	return nearest.Few(name, candidates, func(candidate string) (int, bool) {
+		whole := strings.ToLower(candidate)
+		last := whole[strings.LastIndexByte(whole, '/')+1:]
+		far := min(nearest.Distance(lower, whole), nearest.Distance(lower, last))
+		return far, far <= max(2, len(name)/3) && far < len(name)-1
+	})
 }
 
 // covers reports whether a path is the one that the call is about, or below it.

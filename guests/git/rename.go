@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
 const (
@@ -148,7 +149,6 @@ func (r *renames) inexact(gone, made []int) error {
 	type pair struct{ from, to, score, name int }
 	var pairs []pair
 	for _, to := range made {
-		var best []pair
 		for _, from := range gone {
 			score, err := r.score(from, to, minScore)
 			if err != nil {
@@ -161,9 +161,8 @@ func (r *renames) inexact(gone, made []int) error {
 			if base(r.changes[from].from.path) == base(r.changes[to].to.path) {
 				p.name = 1
 			}
-			best = append(best, p)
+			pairs = append(pairs, p)
 		}
-		pairs = append(pairs, best...)
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.name, a.name))
@@ -213,6 +212,9 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 	if s, ok := r.sums[i]; ok {
 		return s, nil
 	}
+	if r.read > maxRenameBytes {
+		return nil, nil
+	}
 	c, err := r.content(f)
 	if err != nil {
 		return nil, err
@@ -223,9 +225,10 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 		return nil, nil
 	}
 	s := &spans{size: len(c.data), bytes: map[uint32]int{}}
-	text := !isBinary(c.data)
+	text := !lines.IsBinary(c.data)
 	var x, y uint32
 	n := 0
+	const longest, buckets = 64, 107927
 	for at, ch := range c.data {
 		if text && ch == '\r' && at+1 < len(c.data) && c.data[at+1] == '\n' {
 			continue
@@ -234,7 +237,6 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 		x = x<<7 ^ y>>25
 		y = y<<7 ^ was>>25
 		x += uint32(ch)
-		const longest, buckets = 64, 107927
 		if n++; n < longest && ch != '\n' {
 			continue
 		}
@@ -242,7 +244,7 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 		n, x, y = 0, 0, 0
 	}
 	if n > 0 {
-		s.bytes[(x+y*0x61)%107927] += n
+		s.bytes[(x+y*0x61)%buckets] += n
 	}
 	r.sums[i] = s
 	return s, nil

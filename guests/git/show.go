@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -120,7 +121,7 @@ func (c *call) blob(id repo.ID, path string) error {
 	if err != nil {
 		return err
 	}
-	if isBinary(data) || !utf8.Valid(data[:min(len(data), 8000)]) && bytes.Count(data, []byte{'\n'}) == 0 {
+	if lines.IsBinary(data) || !utf8.Valid(data[:min(len(data), lines.BinaryProbe)]) && bytes.Count(data, []byte{'\n'}) == 0 {
 		c.note("%s is a binary file of %d bytes, which is not shown", quote(path), len(data))
 		return nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,11 +149,11 @@ func (c *call) branchLine(head repo.Head) string {
 	case !known:
 		return line + " [differs by many commits]"
 	case ahead > 0 && behind > 0:
-		return line + sprintf(" [ahead %d, behind %d]", ahead, behind)
+		return line + fmt.Sprintf(" [ahead %d, behind %d]", ahead, behind)
 	case ahead > 0:
-		return line + sprintf(" [ahead %d]", ahead)
+		return line + fmt.Sprintf(" [ahead %d]", ahead)
 	case behind > 0:
-		return line + sprintf(" [behind %d]", behind)
+		return line + fmt.Sprintf(" [behind %d]", behind)
 	}
 	return line
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/sdk/go/digest"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -40,8 +41,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	s := &scan{call: c, index: x, seen: make([]bool, len(x.Entries)), same: make([]bool, len(x.Entries))}
 	var ignore *gitignore.File
 	if untracked {
-		exclude, _ := os.ReadFile(filepath.Join(c.CommonDir, "info", "exclude"))
-		ignore = gitignore.From(exclude[:min(len(exclude), maxAttributeBytes)], c.Worktree, nil)
+		ignore = gitignore.Read(filepath.Join(c.CommonDir, "info", "exclude"), c.Worktree, nil)
 	}
 	if err := s.compareTimes(); err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked b
 		return err
 	}
 	abs := s.abs(strings.TrimSuffix(dir, "/"))
-	if untracked && slices.ContainsFunc(entries, isIgnoreFile) {
-		ignore = gitignore.Read(abs, ignore)
+	if untracked {
+		ignore = gitignore.Among(entries, abs, ignore)
 	}
 	ignored := ignore.In(abs)
 	var below []subdir // what is gone into
@@ -206,8 +206,6 @@ func (s *scan) unknownPath(path string) {
 	}
 }
 
-func isIgnoreFile(e search.Entry) bool { return e.Name == ".gitignore" && e.Type.IsRegular() }
-
 // list lists the first of some directories, one at least; nil is one to be listed
 // otherwise.
 func (s *scan) list(dirs []subdir) []search.Listing {
@@ -229,9 +227,7 @@ func (s *scan) anyUnknown(path string, entries search.Listing, ignore *gitignore
 		return false, err
 	}
 	abs := s.abs(path)
-	if slices.ContainsFunc(entries, isIgnoreFile) {
-		ignore = gitignore.Read(abs, ignore)
-	}
+	ignore = gitignore.Among(entries, abs, ignore)
 	ignored := ignore.In(abs)
 	for _, e := range entries {
 		if e.Name == ".git" || !e.Type.IsDir() && !ignored.Ignores(e.Name, false) {
@@ -468,7 +464,7 @@ func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, er
 		return data, nil
 	}
 	if a.text != "set" && (a.eol == "" || a.text == "auto") {
-		if isBinary(data) {
+		if lines.IsBinary(data) {
 			return data, nil
 		}
 		_, blob, err := c.Read(e.ID)
@@ -484,12 +480,6 @@ func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, er
 
 func hashOf(data []byte) repo.ID {
 	return digest.SHA1(append(fmt.Appendf(make([]byte, 0, len(data)+32), "blob %d\x00", len(data)), data...))
-}
-
-// isBinary is how git decides.
-func isBinary(data []byte) bool {
-	const probe = 8000
-	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
 }
 
 // submodule compares the commit that a submodule is at. It is not gone into.

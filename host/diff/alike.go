@@ -47,16 +47,10 @@ func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 		}
 		if best >= 0 {
 			took[best] = true
-			out[i] = tool.Change{Path: changes[i].Path, From: changes[best].Path, Kind: tool.Renamed, Before: changes[best].Before, After: changes[i].After}
+			out[i] = renamed(changes[best], changes[i])
 		}
 	}
-	kept := out[:0]
-	for i, c := range out {
-		if !took[i] {
-			kept = append(kept, c)
-		}
-	}
-	return kept
+	return without(out, took)
 }
 
 func isSmall(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxText }

@@ -213,16 +213,26 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 		after, ok := hash(c.After)
 		if j := by[after]; ok && len(j) > 0 {
 			by[after], took[j[0]] = j[1:], true
-			out[i] = tool.Change{Path: c.Path, From: changes[j[0]].Path, Kind: tool.Renamed, Before: changes[j[0]].Before, After: c.After}
+			out[i] = renamed(changes[j[0]], c)
 		}
 	}
-	kept := out[:0]
-	for i, c := range out {
-		if !took[i] {
+	return alike(ctx, without(out, took))
+}
+
+// renamed is what is gone in one change and new in another one as a change of its name.
+func renamed(gone, made tool.Change) tool.Change {
+	return tool.Change{Path: made.Path, From: gone.Path, Kind: tool.Renamed, Before: gone.Before, After: made.After}
+}
+
+// without leaves out the changes at some places, in place.
+func without(changes []tool.Change, places map[int]bool) []tool.Change {
+	kept := changes[:0]
+	for i, c := range changes {
+		if !places[i] {
 			kept = append(kept, c)
 		}
 	}
-	return alike(ctx, kept)
+	return kept
 }
 
 // shorten makes one of the changes below each directory that is new or gone, and of

@@ -69,11 +69,11 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 		switch key {
 		case "tree":
 			var ok bool
-			if c.Tree, ok = ParseID(value); !ok {
+			if c.Tree, ok = parseID(value); !ok {
 				return nil, Corrupt("the commit %s has a tree that is no name of an object", id)
 			}
 		case "parent":
-			parent, ok := ParseID(value)
+			parent, ok := parseID(value)
 			if !ok || len(c.Parents) == maxParents {
 				return nil, Corrupt("the commit %s has parents that are no names of objects, or too many", id)
 			}
@@ -136,11 +136,11 @@ func parseLink(id ID, data []byte) (*Link, bool) {
 	l := &Link{ID: id}
 	value, ok := line("tree ")
 	if ok {
-		l.Tree, ok = ParseID(value)
+		l.Tree, ok = parseID(value)
 	}
 	for value, more := line("parent "); ok && more; value, more = line("parent ") {
 		var parent ID
-		parent, ok = ParseID(value)
+		parent, ok = parseID(value)
 		l.Parents = append(l.Parents, parent)
 	}
 	if _, author := line("author "); !ok || !author || l.Tree.IsZero() {
@@ -209,7 +209,7 @@ func parseTag(id ID, data []byte) (*Tag, error) {
 		key, value, _ := strings.Cut(line, " ")
 		switch key {
 		case "object":
-			t.Object, _ = ParseID(value)
+			t.Object, _ = parseID(value)
 		case "tag":
 			t.Name = utf8Of(value, false)
 		case "tagger":

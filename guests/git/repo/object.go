@@ -307,7 +307,7 @@ func (c *cache) unlink(o *cached) {
 	}
 }
 
-// readDir lists a directory, sorted, up to a number of entries that no honest one has.
+// readDir lists a directory in no order, up to a number of entries that no honest one has.
 func readDir(name string) ([]fs.DirEntry, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -45,12 +45,12 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 		if err != nil {
 			return ID{}, last, err
 		}
-		if id, ok := ParseID(text); ok {
+		if id, ok := parseID(text); ok {
 			return id, last, nil
 		}
 		target, ok := strings.CutPrefix(text, "ref:")
 		if target = strings.TrimSpace(target); !ok || !strings.HasPrefix(target, "refs/") || !validRef(target) {
-			if _, long := ParseID(text[:min(len(text), 40)]); long && len(text) == 64 {
+			if _, long := parseID(text[:min(len(text), 40)]); long && len(text) == 64 {
 				return ID{}, last, Unsupported("the repository names its objects by SHA-256; bash runs git itself")
 			}
 			return ID{}, last, Corrupt("the reference %q holds neither a name of an object nor one of a reference", name)
@@ -149,7 +149,7 @@ func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {
 		if strings.HasPrefix(name, below) && validRef(name) {
-			if id, ok := ParseID(id); ok {
+			if id, ok := parseID(id); ok {
 				found[name] = id
 			}
 		}

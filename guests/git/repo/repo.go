@@ -43,8 +43,8 @@ func (id ID) String() string { return hex.EncodeToString(id[:]) }
 // IsZero reports whether it names nothing.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// ParseID reads 40 hexadecimal digits.
-func ParseID(s string) (id ID, ok bool) {
+// parseID reads 40 hexadecimal digits.
+func parseID(s string) (id ID, ok bool) {
 	if len(s) != 2*len(id) {
 		return id, false
 	}
@@ -173,7 +173,7 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 	if err == nil {
 		r.shallow = map[ID]bool{}
 		for line := range strings.Lines(string(text)) {
-			if id, ok := ParseID(strings.TrimSpace(line)); ok {
+			if id, ok := parseID(strings.TrimSpace(line)); ok {
 				r.shallow[id] = true
 			}
 		}

@@ -15,8 +15,7 @@ import (
 )
 
 // Rev finds what a revision names, see gitrevisions(7): a reference, the beginning
-// of a name of an object, both with ~N, ^N and ^{KIND}, and REV:PATH. hint is asked
-// for names that may have been meant.
+// of a name of an object, both with ~N, ^N and ^{KIND}, and REV:PATH.
 func (r *Repo) Rev(rev string) (ID, error) {
 	name, path, hasPath := strings.Cut(rev, ":")
 	if hasPath {
@@ -170,7 +169,7 @@ func (r *Repo) named(name string) (ID, error) {
 	if name == "@" || name == "" {
 		name = "HEAD"
 	}
-	if id, ok := ParseID(strings.ToLower(name)); ok {
+	if id, ok := parseID(strings.ToLower(name)); ok {
 		return id, nil
 	}
 	if validRef(name) {
@@ -303,7 +302,7 @@ func (r *Repo) looseIn(first byte) []ID {
 	for _, dir := range r.objects {
 		entries, _ := readDir(filepath.Join(dir, sub))
 		for _, e := range entries {
-			if id, ok := ParseID(sub + e.Name()); ok {
+			if id, ok := parseID(sub + e.Name()); ok {
 				ids = append(ids, id)
 			}
 		}

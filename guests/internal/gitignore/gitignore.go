@@ -1,10 +1,9 @@
 // Package gitignore tells what .gitignore files exclude, for the guests that walk
 // the files of a project.
 //
-// It is our own matcher because the libraries for it
-// are unmaintained, match by translation to regular expressions, which gets
-// the corner cases wrong, or are part of a whole git implementation, which
-// every module would carry. The rules are those of gitignore(5); the user's own
+// It is our own matcher because the libraries for it are unmaintained, match by
+// translation to regular expressions, which gets the corner cases wrong, or are part
+// of a whole git implementation, which every module would carry. The rules are those of gitignore(5); the user's own
 // file is not read, as it is about the person and not about the project.
 package gitignore
 
@@ -12,10 +11,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
-// maxBytes bounds how much of one .gitignore file is read.
+// maxBytes bounds how much of one file is read.
 const maxBytes = 1 << 20
 
 // File holds the patterns of one .gitignore file, and the ones of the
@@ -36,33 +38,38 @@ type Pattern struct {
 	negated  bool
 }
 
-// Load reads dir/.gitignore. It returns parent when there is none.
-func Load(dir string, parent *File) *File {
+const fileName = ".gitignore"
+
+// load reads the .gitignore file of dir. It returns parent when there is none.
+func load(dir string, parent *File) *File {
+	name := filepath.Join(dir, fileName)
 	// Git does not follow a link here, and neither do we: it may lead anywhere.
-	if info, err := os.Lstat(filepath.Join(dir, ".gitignore")); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return parent
 	}
-	return Read(dir, parent)
+	return Read(name, dir, parent)
 }
 
-// Read is Load where it is known that there is one.
-func Read(dir string, parent *File) *File {
-	f, err := os.Open(filepath.Join(dir, ".gitignore"))
+// Among reads the .gitignore file of dir, which has these entries. It returns parent
+// when there is none.
+func Among(entries search.Listing, dir string, parent *File) *File {
+	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == fileName && e.Type.IsRegular() }) {
+		return Read(filepath.Join(dir, fileName), dir, parent)
+	}
+	return parent
+}
+
+// Read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
+// parent when there are none.
+func Read(name, dir string, parent *File) *File {
+	f, err := os.Open(name)
 	if err != nil {
 		return parent
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxBytes))
-	if err != nil {
-		return parent
-	}
-	return From(text, dir, parent)
-}
-
-// From is Read for a text that holds for dir.
-func From(text []byte, dir string, parent *File) *File {
-	patterns := Parse(text)
-	if len(patterns) == 0 {
+	patterns := parse(text)
+	if err != nil || len(patterns) == 0 {
 		return parent
 	}
 	return &File{dir, patterns, parent}
@@ -89,7 +96,7 @@ func LoadAbove(dir, cwd string) *File {
 	}
 	var ignore *File
 	for i := top; i >= 0; i-- {
-		ignore = Load(dirs[i], ignore)
+		ignore = load(dirs[i], ignore)
 	}
 	return ignore
 }
@@ -130,8 +137,7 @@ func (d Dir) Ignores(name string, isDir bool) bool {
 	return false
 }
 
-// Parse reads the text of a .gitignore file.
-func Parse(text []byte) []Pattern {
+func parse(text []byte) []Pattern {
 	var patterns []Pattern
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\uFEFF")) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")

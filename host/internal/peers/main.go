@@ -19,9 +19,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"slices"
 
@@ -41,25 +39,15 @@ type results struct {
 }
 
 func main() {
-	rounds := flag.Int("rounds", 5, "how often each pair is measured")
-	only := flag.String("only", "", "comma-separated patterns: names of workloads such as c-fib or 'go-*', modules, cancel, gc")
 	variants := flag.String("variants", "", "comma-separated patterns: the columns to measure, such as 'noise,fuel*'")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), bench.Selection(*variants), *file); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+	bench.Main("peers", 5, "c-fib,go-*,modules,cancel,gc", func(o bench.Options) error { return run(o, bench.Selection(*variants)) })
 }
 
-func run(rounds int, selected, variant func(string) bool, file string) error {
-	if rounds < 1 {
-		return errors.New("there has to be a round at least")
-	}
+func run(o bench.Options, variant func(string) bool) error {
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !variant(p.variant) })
 	var picked []workload
 	for _, w := range workloads {
-		if selected(w.name) {
+		if o.Selected(w.name) {
 			picked = append(picked, w)
 		}
 	}
@@ -67,30 +55,30 @@ func run(rounds int, selected, variant func(string) bool, file string) error {
 	if err != nil {
 		return err
 	}
-	r := results{Rounds: rounds, LoadBefore: bench.Load()}
+	r := results{Rounds: o.Rounds, LoadBefore: bench.Load()}
 	// The stalls come first: the collector has little to do yet.
-	if selected("gc") {
+	if o.Selected("gc") {
 		if r.Stalls, err = measureStalls(); err != nil {
 			return err
 		}
 	}
-	if selected("cancel") {
+	if o.Selected("cancel") {
 		if r.Cancel, err = measureCancel(); err != nil {
 			return err
 		}
 	}
-	if selected("modules") {
+	if o.Selected("modules") {
 		if r.Modules, err = measureModules(code); err != nil {
 			return err
 		}
 	}
 	if len(picked) > 0 && len(pairs) > 0 {
-		if r.Pairs, err = measurePairs(picked, code, rounds); err != nil {
+		if r.Pairs, err = measurePairs(picked, code, o.Rounds); err != nil {
 			return err
 		}
 	}
 	r.LoadAfter = bench.Load()
 	r.Targets = r.figures()
 	r.print(os.Stdout)
-	return bench.WriteJSON(file, r)
+	return bench.WriteJSON(o.JSON, r)
 }

@@ -17,6 +17,12 @@ const (
 	blockBytes = 128 << 10
 )
 
+// IsBinary reports whether the beginning of a file, of which BinaryProbe bytes count,
+// holds a NUL byte. Git decides in the same way.
+func IsBinary(head []byte) bool {
+	return bytes.IndexByte(head[:min(len(head), BinaryProbe)], 0) >= 0
+}
+
 // Line is a line that matches, or one beside it.
 type Line struct {
 	Number  uint64 // from 1
@@ -84,7 +90,7 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 		end := err == io.EOF || off+int64(n) == size
 		s.work.Read += uint64(n)
 		data := s.buf[:have+n]
-		if off == 0 && bytes.IndexByte(data[:min(n, BinaryProbe)], 0) >= 0 {
+		if off == 0 && IsBinary(data) {
 			return s.work, nil
 		}
 		off += int64(n)

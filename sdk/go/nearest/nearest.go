@@ -1,7 +1,14 @@
 // Package nearest finds the known word that a mistyped one most likely meant.
 package nearest
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// tooLong is the length beyond which nobody mistypes a word; to compare takes quadratic
+// time.
+const tooLong = 128
 
 // Find returns the candidate with the smallest edit distance to word, or ""
 // when none is close: at most a third of the word's length, at least two, and
@@ -12,8 +19,8 @@ func Find(word string, candidates []string) string {
 		limit = 1
 	}
 	best, bestDistance := "", limit+1
-	if len(word) > 128 {
-		return "" // nobody mistypes that; do not spend quadratic time on it
+	if len(word) > tooLong {
+		return ""
 	}
 	for _, c := range candidates {
 		if d := Distance(word, c); d < bestDistance {
@@ -29,6 +36,34 @@ func Hint(word string, candidates []string) string {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""
+}
+
+// Few returns at most three of the candidates that word may be a mistake for, the
+// nearest first. distance tells how far away one is, and whether that is near.
+func Few(word string, candidates []string, distance func(candidate string) (far int, near bool)) []string {
+	const most = 3
+	if word == "" || len(word) > tooLong {
+		return nil
+	}
+	type scored struct {
+		name string
+		far  int
+	}
+	var found []scored
+	for _, c := range candidates {
+		if len(c) > tooLong {
+			continue
+		}
+		if far, near := distance(c); near {
+			found = append(found, scored{c, far})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b scored) int { return a.far - b.far })
+	var names []string
+	for _, s := range found[:min(most, len(found))] {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 // Distance is the Levenshtein distance in bytes.

@@ -64,9 +64,9 @@ type Hunk struct {
 	At    int  // the line of the file at which a unified diff has it; 0 if nobody says
 }
 
-// Parse reads a patch. What stands around it and means nothing, blank lines, a fence of
-// Markdown and the command with which a shell would be told of it, it leaves out; *** Begin Patch need not be there. Its errors say
-// at which line of the patch they are.
+// Parse reads a patch. It leaves out what may stand around one: blank lines, a fence of
+// Markdown, and the command with which a shell would be told of it. The line
+// *** Begin Patch may be missing. Errors say at which line of the patch they are.
 func Parse(text string) ([]File, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("the patch has %d bytes, more than the limit of %d", len(text), MaxBytes)

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -103,6 +104,26 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 
 // Whatever is read as a patch has files with names, and hunks with lines that say what
 // they are, within the limits.
+// The host reads patches, too, without fuel.
+func TestPatchesOfManyLinesTakeLittleMemory(t *testing.T) {
+	lines := strings.Repeat("+\n", 100_000)
+	for name, text := range map[string]string{
+		"a file that is added":        "*** Begin Patch\n*** Add File: a\n" + lines + "*** End Patch",
+		"one of a unified diff":       "--- /dev/null\n+++ b/a\n@@ -0,0 +1,100000 @@\n" + lines,
+		"a hunk":                      "*** Begin Patch\n*** Update File: a\n x\n" + lines + "*** End Patch",
+		"a file of hunks":             "*** Begin Patch\n*** Update File: a\n" + strings.Repeat("@@\n+\n", 100_000) + "*** End Patch",
+		"a hunk with as many anchors": "*** Begin Patch\n*** Update File: a\n" + strings.Repeat("@@ a\n", 100_000) + "+\n*** End Patch",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse(text)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 100<<20 {
+			t.Errorf("%s takes %d MiB (%v)", name, got>>20, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"*** Begin Patch\n*** Add File: n\n+one\n*** Delete File: o\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** End Patch",

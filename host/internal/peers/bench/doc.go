@@ -1,3 +1,4 @@
-// Package bench is what the benchmarks of this module have in common: figures
-// that are compared with a target, a few statistics, and what surrounds a run.
+// Package bench is what the benchmarks of this module have in common: the command line,
+// rounds in which several ways take turns, figures that are compared with a target, and
+// a few statistics.
 package bench

@@ -23,8 +23,6 @@ package main
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
@@ -46,45 +44,35 @@ type results struct {
 
 func main() {
 	guest.Compile()
-	rounds := flag.Int("rounds", 5, "how often each comparison is made")
-	only := flag.String("only", "", "comma-separated patterns of what to measure, such as 'small-*,empty'")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
-		fmt.Fprintln(os.Stderr, "call:", err)
-		os.Exit(1)
-	}
+	bench.Main("call", 5, "small-*,empty", run)
 }
 
-func run(rounds int, selected func(string) bool, file string) (err error) {
-	if rounds < 1 {
-		return errors.New("there has to be a round at least")
-	}
-	s, err := setUp(selected)
+func run(o bench.Options) (err error) {
+	s, err := setUp(o.Selected)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r := results{Rounds: rounds, LoadBefore: bench.Load()}
-	if selected("empty") {
-		if r.Empty, err = s.measureEmpty(rounds); err != nil {
+	r := results{Rounds: o.Rounds, LoadBefore: bench.Load()}
+	if o.Selected("empty") {
+		if r.Empty, err = s.measureEmpty(o.Rounds); err != nil {
 			return err
 		}
 	}
-	if r.Pairs, err = s.measurePairs(rounds); err != nil {
+	if r.Pairs, err = s.measurePairs(o.Rounds); err != nil {
 		return err
 	}
-	if selected("throughput") {
-		if r.Throughput, err = s.measureThroughput(rounds); err != nil {
+	if o.Selected("throughput") {
+		if r.Throughput, err = s.measureThroughput(o.Rounds); err != nil {
 			return err
 		}
 	}
-	if selected("starts") {
-		if r.Starts, err = s.measureStarts(rounds); err != nil {
+	if o.Selected("starts") {
+		if r.Starts, err = s.measureStarts(o.Rounds); err != nil {
 			return err
 		}
 	}
-	if selected("memory") {
+	if o.Selected("memory") {
 		if r.Memory, err = s.measureMemory(); err != nil {
 			return err
 		}
@@ -92,5 +80,5 @@ func run(rounds int, selected func(string) bool, file string) (err error) {
 	r.LoadAfter = bench.Load()
 	r.Targets = r.figures()
 	r.print(os.Stdout)
-	return bench.WriteJSON(file, r)
+	return bench.WriteJSON(o.JSON, r)
 }

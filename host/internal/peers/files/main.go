@@ -23,26 +23,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
-)
-
-// The ways, by name, besides the commands: ours, and ours once more.
-const (
-	ours  = "ours"
-	noise = "noise"
 )
 
 // job is one thing to do, by a tool and by commands.
@@ -150,39 +142,13 @@ func unified() string {
 	return b.String()
 }
 
-// results is what a run of the benchmark found out.
-type results struct {
-	Rounds                int
-	LoadBefore, LoadAfter string
-	Jobs                  []*measured
-	Figures               []bench.Figure
-}
-
-type measured struct {
-	Name      string
-	Ways      []string
-	Took      map[string][]time.Duration
-	FuelUsed  uint64
-	PeakBytes uint64
-}
-
 func main() {
 	guest.Compile()
 	debug.SetGCPercent(400) // as the program does
-	rounds := flag.Int("rounds", 7, "how often each job is done")
-	only := flag.String("only", "", "comma-separated patterns of what to do, such as 'page,ls'")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
-		fmt.Fprintln(os.Stderr, "files:", err)
-		os.Exit(1)
-	}
+	bench.Main("files", 7, "page,ls", run)
 }
 
-func run(rounds int, selected func(string) bool, file string) (err error) {
-	if rounds < 1 {
-		return errors.New("there has to be a round at least")
-	}
+func run(o bench.Options) (err error) {
 	code, err := os.ReadFile("../../../guests/dist/files.wasm")
 	if err != nil {
 		return fmt.Errorf("%w: run make guests", err)
@@ -193,40 +159,21 @@ func run(rounds int, selected func(string) bool, file string) (err error) {
 	}
 	box := guest.Box(cache)
 	defer func() { err = errors.Join(err, box.Close()) }()
-	r := results{Rounds: rounds, LoadBefore: bench.Load()}
+	var all []bench.Job
 	for _, j := range jobs {
-		if !selected(j.Name) {
-			continue
-		}
-		m, err := j.measure(box, code, rounds)
-		if err != nil {
-			return fmt.Errorf("%s: %w", j.Name, err)
-		}
-		r.Jobs = append(r.Jobs, m)
-		for _, way := range append(j.native, noise) {
-			r.Figures = append(r.Figures, bench.Figure{Name: j.Name + " / " + way, Measured: bench.PairedRatio(m.Took[ours], m.Took[way]), NoTarget: true, Unit: bench.Ratio})
-		}
+		all = append(all, bench.Job{Name: j.Name, Measure: func() (*bench.Measured, error) { return j.measure(box, code, o.Rounds) }})
 	}
-	r.LoadAfter = bench.Load()
-	fmt.Printf("%d rounds, load %s before and %s after; medians in ms\n\n", rounds, r.LoadBefore, r.LoadAfter)
-	t := bench.Table(os.Stdout, tabwriter.AlignRight)
-	for _, m := range r.Jobs {
-		fmt.Fprintf(t, "%s\t", m.Name)
-		for _, way := range m.Ways {
-			fmt.Fprintf(t, "%s %.1f\t", way, bench.MS(bench.Median(m.Took[way])))
+	return o.Compare("", all, func(m *bench.Measured) (out []bench.Figure) {
+		for _, way := range m.Ways[1 : len(m.Ways)-1] {
+			out = append(out, m.Over(bench.Ours, way))
 		}
-		fmt.Fprintf(t, "Mfuel %d\tpeak MiB %d\t\n", m.FuelUsed/1e6, m.PeakBytes>>20)
-	}
-	t.Flush()
-	fmt.Println()
-	bench.PrintFigures(os.Stdout, r.Figures)
-	return bench.WriteJSON(file, r)
+		return out
+	})
 }
 
-// measure does a job in all ways, round after round. What comes before the first one
-// warms the caches.
-func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*measured, error) {
-	m := &measured{Name: j.Name, Ways: append(append([]string{ours}, j.native...), noise), Took: map[string][]time.Duration{}}
+// measure does a job in all ways.
+func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*bench.Measured, error) {
+	m := &bench.Measured{Name: j.Name, Ways: append(append([]string{bench.Ours}, j.native...), bench.Noise)}
 	dirs := map[string]string{}
 	for _, way := range m.Ways {
 		dir, err := os.MkdirTemp("/dev/shm", "stockade-bench-")
@@ -242,33 +189,34 @@ func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*measured, 
 	if err := box.Compile(context.Background(), tool.ModuleOf(j.Tool, tool.OriginFile, j.Tool+".wasm", code)); err != nil {
 		return nil, err
 	}
-	for round := range rounds + 1 {
-		for _, way := range m.Ways {
-			c, err := j.prepare(code, dirs[way], round)
-			if err != nil {
-				return nil, err
-			}
-			start := time.Now()
-			var out []byte
-			if way == ours || way == noise {
-				out, err = j.call(box, c, m)
-			} else {
-				argv := j.command(way, round)
-				cmd := exec.Command(argv[0], argv[1:]...)
-				cmd.Dir = dirs[way]
-				out, err = cmd.CombinedOutput()
-			}
-			took := time.Since(start)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w %.300s", way, err, out)
-			}
-			if !bytes.Contains(out, []byte(j.found)) {
-				return nil, fmt.Errorf("%s: %q is not in %.300s", way, j.found, out)
-			}
-			if round > 0 {
-				m.Took[way] = append(m.Took[way], took)
-			}
+	err := m.Turns(rounds, func(round int, way string) (time.Duration, error) {
+		c, err := j.prepare(code, dirs[way], round)
+		if err != nil {
+			return 0, err
 		}
+		start := time.Now()
+		var out []byte
+		if way == bench.Ours || way == bench.Noise {
+			var usage tool.Usage
+			out, usage, err = c.Measure(context.Background(), box)
+			m.FuelUsed, m.PeakBytes = usage.FuelUsed, usage.PeakMemoryBytes
+		} else {
+			argv := j.command(way, round)
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Dir = dirs[way]
+			out, err = cmd.CombinedOutput()
+		}
+		took := time.Since(start)
+		if err != nil {
+			return 0, fmt.Errorf("%w %.300s", err, out)
+		}
+		if !bytes.Contains(out, []byte(j.found)) {
+			return 0, fmt.Errorf("%q is not in %.300s", j.found, out)
+		}
+		return took, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return m, j.compare(m.Ways, dirs)
 }
@@ -287,33 +235,17 @@ func (j job) prepare(code []byte, dir string, round int) (*guest.Call, error) {
 	return make(j.Tool, code, dir, string(args))
 }
 
-// call makes the call, and commits what it has changed.
-func (j job) call(box *sandbox.Sandbox, c *guest.Call, m *measured) ([]byte, error) {
-	r, staged, err := box.Run(context.Background(), c.Grant, c.Module, c.Call, nil)
-	if err == nil && r.Err != nil {
-		err = errors.New(r.Summary())
-	}
-	if staged != nil && err == nil {
-		err = staged.Commit(context.Background(), c.Grant)
-	}
-	if staged != nil {
-		err = errors.Join(err, staged.Drop())
-	}
-	m.FuelUsed, m.PeakBytes = r.Usage.FuelUsed, r.Usage.PeakMemoryBytes
-	return r.Output, err
-}
-
 // compare fails if the ways have made different files.
 func (j job) compare(ways []string, dirs map[string]string) error {
 	if !j.changes {
 		return nil
 	}
-	list, err := os.ReadDir(dirs[ours])
+	list, err := os.ReadDir(dirs[bench.Ours])
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
-		want, err := os.ReadFile(filepath.Join(dirs[ours], e.Name()))
+		want, err := os.ReadFile(filepath.Join(dirs[bench.Ours], e.Name()))
 		if err != nil {
 			return err
 		}

@@ -46,25 +46,18 @@ type result struct {
 
 func main() {
 	foreign.Compile()
-	rounds := flag.Int("rounds", 5, "how often each comparison is made")
-	only := flag.String("only", "", "comma-separated patterns of what to measure, such as 'extism*,start*'")
 	plugins := flag.String("plugins", "", "a folder of plugins that list their tools")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), *plugins, *file); err != nil {
-		fmt.Fprintln(os.Stderr, "foreign:", err)
-		os.Exit(1)
-	}
+	bench.Main("foreign", 5, "extism*,start*", func(o bench.Options) error { return run(o, *plugins) })
 }
 
-func run(rounds int, selected func(string) bool, plugins, file string) (err error) {
+func run(o bench.Options, plugins string) (err error) {
 	ctx := context.Background()
 	s, err := setUp()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	pairs, err := s.pairs(ctx, selected, plugins)
+	pairs, err := s.pairs(ctx, o.Selected, plugins)
 	if err != nil {
 		return err
 	}
@@ -75,9 +68,9 @@ func run(rounds int, selected func(string) bool, plugins, file string) (err erro
 	}
 	// Garbage is collected between the rounds of a pair, not beside a call.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	for round := range rounds {
+	for round := range o.Rounds {
 		for i, p := range pairs {
-			bench.Progress("round %d of %d: %s", round+1, rounds, p.name)
+			bench.Progress("round %d of %d: %s", round+1, o.Rounds, p.name)
 			runtime.GC()
 			if err := p.round(ctx, all[i]); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
@@ -91,7 +84,7 @@ func run(rounds int, selected func(string) bool, plugins, file string) (err erro
 		r.print(t)
 	}
 	t.Flush()
-	return bench.WriteJSON(file, all)
+	return bench.WriteJSON(o.JSON, all)
 }
 
 func (r *result) print(t *tabwriter.Writer) {

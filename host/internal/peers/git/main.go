@@ -20,7 +20,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,12 +28,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 const (
@@ -60,41 +57,17 @@ var operations = []operation{
 }
 
 const (
-	ours   = "ours"
-	noise  = "noise"
 	native = "native"
 	itself = "git"
 )
 
-var ways = []string{ours, itself, native, noise}
-
-type measured struct {
-	Operation operation
-	Took      map[string][]time.Duration
-	Usage     tool.Usage
-}
-
-type results struct {
-	Rounds                int
-	LoadBefore, LoadAfter string
-	Operations            []*measured
-	Targets               []bench.Figure
-}
-
 func main() {
 	guest.Compile()
 	debug.SetGCPercent(400) // as the program does
-	rounds := flag.Int("rounds", 7, "how often each call is made")
-	only := flag.String("only", "", "comma-separated patterns of operations, such as 'log*,blame'")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
-		fmt.Fprintln(os.Stderr, "git:", err)
-		os.Exit(1)
-	}
+	bench.Main("git", 7, "log*,blame", run)
 }
 
-func run(rounds int, selected func(string) bool, file string) (err error) {
+func run(o bench.Options) (err error) {
 	const out = "../../../bin/peers"
 	code, err := os.ReadFile("../../../guests/dist/git.wasm")
 	if err != nil {
@@ -105,12 +78,7 @@ func run(rounds int, selected func(string) bool, file string) (err error) {
 		return err
 	}
 	repository, program := filepath.Join(dir, "git-repository"), filepath.Join(dir, "git-native")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./guests/git")
-	cmd.Dir = "../../.."
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the native program: %w\n%s", err, output)
-	}
-	if err := makeRepository(repository); err != nil {
+	if err := errors.Join(bench.BuildGuest("git", program), makeRepository(repository)); err != nil {
 		return err
 	}
 	cache, err := guest.Cache(out)
@@ -119,110 +87,62 @@ func run(rounds int, selected func(string) bool, file string) (err error) {
 	}
 	box := guest.Box(cache)
 	defer func() { err = errors.Join(err, box.Close()) }()
-	r := results{Rounds: rounds, LoadBefore: bench.Load()}
+	var jobs []bench.Job
 	for _, op := range operations {
-		if !selected(op.Name) {
-			continue
-		}
-		call, err := guest.New("git", code, repository, op.Args)
-		if err != nil {
-			return err
-		}
-		if err := box.Compile(context.Background(), call.Module); err != nil {
-			return err
-		}
-		m := &measured{Operation: op, Took: map[string][]time.Duration{}}
-		sandboxed := func() (string, error) {
-			result, _, err := box.Run(context.Background(), call.Grant, call.Module, call.Call, nil)
-			if err == nil && result.Err != nil {
-				err = errors.New(result.Summary())
+		jobs = append(jobs, bench.Job{Name: op.Name, Measure: func() (*bench.Measured, error) {
+			call, err := guest.New("git", code, repository, op.Args)
+			if err == nil {
+				err = box.Compile(context.Background(), call.Module)
 			}
-			m.Usage = result.Usage
 			if err != nil {
-				return "", err
+				return nil, err
 			}
-			return textOf(result.Output)
-		}
-		all := map[string]func() (string, error){ours: sandboxed, noise: sandboxed,
-			native: func() (string, error) {
-				cmd := exec.Command(program)
-				cmd.Dir, cmd.Stdin, cmd.Stderr = repository, strings.NewReader(op.Args), os.Stderr
-				cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-				out, err := cmd.Output()
-				if err != nil {
-					return "", err
+			m := &bench.Measured{Name: op.Name, Ways: []string{bench.Ours, itself, native, bench.Noise}}
+			return m, op.measure(m, o.Rounds, func(way string) (string, error) {
+				switch way {
+				case itself:
+					out, err := command(repository, op.git...).Output()
+					return strings.TrimSuffix(string(out), "\n"), err
+				case native:
+					return textOf(bench.Native(program, repository, []byte(op.Args)))
 				}
-				return textOf(out)
-			},
-			itself: func() (string, error) {
-				out, err := command(repository, op.git...).Output()
-				return strings.TrimSuffix(string(out), "\n"), err
-			},
-		}
-		if err := m.measure(all, rounds); err != nil {
-			return fmt.Errorf("%s: %w", op.Name, err)
-		}
-		r.Operations = append(r.Operations, m)
+				out, usage, err := call.Measure(context.Background(), box)
+				m.FuelUsed, m.PeakBytes = usage.FuelUsed, usage.PeakMemoryBytes
+				return textOf(out, err)
+			})
+		}})
 	}
-	r.LoadAfter = bench.Load()
-	r.print()
-	return bench.WriteJSON(file, r)
+	return o.Compare(fmt.Sprintf("%d files, %d commits, ", files, commits), jobs, func(m *bench.Measured) []bench.Figure {
+		return []bench.Figure{m.Over(bench.Ours, itself), m.Over(bench.Ours, native)}
+	})
 }
 
-// measure makes a call in all ways, round after round. What comes before the first one
-// warms the caches and compares what is printed.
-func (m *measured) measure(all map[string]func() (string, error), rounds int) error {
+// measure makes a call in all ways, which have to print the same.
+func (op operation) measure(m *bench.Measured, rounds int, call func(way string) (string, error)) error {
 	want := ""
-	for round := range rounds + 1 {
-		bench.Progress("round %d of %d: %s", round, rounds, m.Operation.Name)
-		for _, way := range ways {
-			start := time.Now()
-			got, err := all[way]()
-			took := time.Since(start)
-			if err != nil {
-				return fmt.Errorf("%s: %w", way, err)
-			}
-			if round > 0 {
-				m.Took[way] = append(m.Took[way], took)
-			} else if way == ours {
-				want = got
-			} else if got != want {
-				return fmt.Errorf("%s prints something else than %s:\n%.2000s\n---\n%.2000s", way, ours, got, want)
-			}
+	return m.Turns(rounds, func(round int, way string) (time.Duration, error) {
+		start := time.Now()
+		got, err := call(way)
+		took := time.Since(start)
+		if round == 0 && way == bench.Ours {
+			want = got
 		}
-	}
-	return nil
-}
-
-func (r *results) print() {
-	fmt.Printf("%d files, %d commits, %d rounds, load %s before and %s after; medians in ms\n\n", files, commits, r.Rounds, r.LoadBefore, r.LoadAfter)
-	t := bench.Table(os.Stdout, tabwriter.AlignRight)
-	fmt.Fprint(t, "\t")
-	for _, way := range ways {
-		fmt.Fprintf(t, "%s\t", way)
-	}
-	fmt.Fprint(t, "noise\tMfuel\tpeak MiB\t\n")
-	for _, m := range r.Operations {
-		fmt.Fprintf(t, "%s\t", m.Operation.Name)
-		for _, way := range ways {
-			fmt.Fprintf(t, "%.1f\t", bench.MS(bench.Median(m.Took[way])))
+		if err == nil && got != want {
+			err = fmt.Errorf("prints something else than %s:\n%.2000s\n---\n%.2000s", bench.Ours, got, want)
 		}
-		fmt.Fprintf(t, "%.3f\t%d\t%d\t\n", bench.PairedRatio(m.Took[ours], m.Took[noise]), m.Usage.FuelUsed/1e6, m.Usage.PeakMemoryBytes>>20)
-		for _, way := range []string{itself, native} {
-			r.Targets = append(r.Targets, bench.Figure{Name: m.Operation.Name + " / " + way, Measured: bench.PairedRatio(m.Took[ours], m.Took[way]), NoTarget: true, Unit: bench.Ratio})
-		}
-	}
-	t.Flush()
-	fmt.Println()
-	bench.PrintFigures(os.Stdout, r.Targets)
+		return took, err
+	})
 }
 
 // textOf is the output of our tool without what is said at its end.
-func textOf(result []byte) (string, error) {
+func textOf(result []byte, err error) (string, error) {
 	var r struct {
 		Output string `json:"output"`
 	}
-	if err := json.Unmarshal(result, &r); err != nil {
+	if err == nil {
+		err = json.Unmarshal(result, &r)
+	}
+	if err != nil {
 		return "", err
 	}
 	text := r.Output

@@ -25,9 +25,7 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -36,93 +34,60 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
 )
 
-// results is what a run of the benchmark found out.
-type results struct {
-	Rounds                int
-	LoadBefore, LoadAfter string
-	Searches              []*measured
-	Targets               []bench.Figure
-}
-
-// measured is what came of one search.
-type measured struct {
-	Search    search
-	Hits      int
-	Took      map[string][]time.Duration
-	FuelUsed  uint64
-	PeakBytes uint64
-}
-
 func main() {
 	guest.Compile()
 	debug.SetGCPercent(400) // as the program does
-	rounds := flag.Int("rounds", 7, "how often each search is made")
-	only := flag.String("only", "", "comma-separated patterns of what to search, such as 'literal,no-*'")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
-		fmt.Fprintln(os.Stderr, "grep:", err)
-		os.Exit(1)
-	}
+	bench.Main("grep", 7, "literal,no-*", run)
 }
 
-func run(rounds int, selected func(string) bool, file string) (err error) {
-	if rounds < 1 {
-		return errors.New("there has to be a round at least")
-	}
+func run(o bench.Options) (err error) {
 	s, err := setUp()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.box.Close()) }()
-	r := results{Rounds: rounds, LoadBefore: bench.Load()}
+	small := map[string]bool{}
+	var jobs []bench.Job
 	for _, q := range searches {
-		if !selected(q.Name) {
-			continue
-		}
-		m, err := s.measure(q, rounds)
-		if err != nil {
-			return fmt.Errorf("%s: %w", q.Name, err)
-		}
-		r.Searches = append(r.Searches, m)
+		small[q.Name] = q.Small
+		jobs = append(jobs, bench.Job{Name: q.Name, Measure: func() (*bench.Measured, error) { return s.measure(q, o.Rounds) }})
 	}
-	r.LoadAfter = bench.Load()
-	r.Targets = r.figures()
-	r.print(os.Stdout)
-	return bench.WriteJSON(file, r)
+	return o.Compare(fmt.Sprintf("%d files, ", files), jobs, func(m *bench.Measured) []bench.Figure {
+		ofOther, ofOurs := m.Over(bench.Ours, ripgrep), m.Over(bench.Ours, native)
+		ofOther.NoTarget, ofOther.AtMost = false, ofRipgrep
+		if small[m.Name] {
+			ofOther.AtMost = ofRipgrepSmall
+		}
+		ofOurs.NoTarget, ofOurs.AtMost = false, ofNative
+		return []bench.Figure{ofOther, m.Over(process, ripgrep), ofOurs}
+	})
 }
 
-// measure makes a search in all ways, round after round. What comes before the
-// first one warms the caches and compares what is found.
-func (s *setup) measure(q search, rounds int) (*measured, error) {
-	all, err := s.ways(q)
+// The targets: how often as long as another our search may take.
+const (
+	ofRipgrep      = 1.5
+	ofRipgrepSmall = 2.5
+	ofNative       = 2.0
+)
+
+// measure makes a search in all ways, which have to find the same.
+func (s *setup) measure(q search, rounds int) (*bench.Measured, error) {
+	m := &bench.Measured{Name: q.Name, Ways: []string{bench.Ours, ripgrep, native, process, bench.Noise}}
+	all, err := s.ways(q, m)
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{Search: q, Took: map[string][]time.Duration{}}
 	var want []string
-	for round := range rounds + 1 {
-		if round > 0 {
-			bench.Progress("round %d of %d: %s", round, rounds, q.Name)
+	return m, m.Turns(rounds, func(round int, way string) (time.Duration, error) {
+		start := time.Now()
+		got, err := all[way]()
+		took := time.Since(start)
+		if round == 0 && way == bench.Ours {
+			want, m.Note = got, fmt.Sprintf(", %d hits", len(got))
 		}
-		for i, way := range ways {
-			start := time.Now()
-			got, err := all[way]()
-			took := time.Since(start)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", way, err)
-			}
-			if round > 0 {
-				m.Took[way] = append(m.Took[way], took)
-				continue
-			}
-			if i == 0 {
-				want, m.Hits = got, len(got)
-			} else if !slices.Equal(got, want) {
-				return nil, fmt.Errorf("%s finds %d lines, and %s %d:\n%s", way, len(got), ways[0], len(want), different(want, got))
-			}
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("finds %d lines, and %s %d:\n%s", len(got), bench.Ours, len(want), different(want, got))
 		}
-	}
-	m.FuelUsed, m.PeakBytes = used[q.Name].FuelUsed, used[q.Name].PeakMemoryBytes
-	return m, nil
+		return took, err
+	})
 }

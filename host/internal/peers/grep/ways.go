@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,19 +17,14 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// The ways to search, by name. The first is ours; noise is ours once more.
+// The ways to search, besides ours.
 const (
-	ours    = "ours"
-	noise   = "noise"
 	process = "process"
 	ripgrep = "ripgrep"
 	native  = "native"
 )
-
-var ways = []string{ours, ripgrep, native, process, noise}
 
 // search is what is searched for.
 type search struct {
@@ -90,12 +84,7 @@ func setUp() (*setup, error) {
 	if _, err := os.Stat(s.program); err != nil {
 		return nil, fmt.Errorf("%w: run make build", err)
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", s.native, "./guests/files")
-	cmd.Dir = "../../.."
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the native program: %w\n%s", err, output)
-	}
-	if err := errors.Join(makeSource(s.source), makeSmall(s.small), os.MkdirAll(s.home, 0o700)); err != nil {
+	if err := errors.Join(bench.BuildGuest("files", s.native), makeSource(s.source), makeSmall(s.small), os.MkdirAll(s.home, 0o700)); err != nil {
 		return nil, err
 	}
 	cache, err := guest.Cache(out)
@@ -109,8 +98,8 @@ func setUp() (*setup, error) {
 // searcher carries out a search and says which lines match, as file:line.
 type searcher func() ([]string, error)
 
-// ways makes the ways to carry out a search ready.
-func (s *setup) ways(q search) (map[string]searcher, error) {
+// ways makes the ways to carry out a search ready. What ours uses goes to m.
+func (s *setup) ways(q search, m *bench.Measured) (map[string]searcher, error) {
 	dir := s.source
 	if q.Small {
 		dir = s.small
@@ -124,23 +113,12 @@ func (s *setup) ways(q search) (map[string]searcher, error) {
 		return nil, err
 	}
 	sandboxed := func() ([]string, error) {
-		r, _, err := s.box.Run(context.Background(), call.Grant, call.Module, call.Call, nil)
-		if err == nil && r.Err != nil {
-			err = errors.New(r.Summary())
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.note(q, r)
-		return linesOf(r.Output)
+		out, usage, err := call.Measure(context.Background(), s.box)
+		m.FuelUsed, m.PeakBytes = usage.FuelUsed, usage.PeakMemoryBytes
+		return linesOf(out, err)
 	}
-	return map[string]searcher{ours: sandboxed, noise: sandboxed, ripgrep: s.ripgrep(q, dir), native: s.nativeProgram(q, dir), process: s.process(q, dir)}, nil
+	return map[string]searcher{bench.Ours: sandboxed, bench.Noise: sandboxed, ripgrep: s.ripgrep(q, dir), native: s.nativeProgram(q, dir), process: s.process(q, dir)}, nil
 }
-
-// used is the fuel and the memory of our last search, by its name.
-var used = map[string]tool.Usage{}
-
-func (s *setup) note(q search, r tool.Result) { used[q.Name] = r.Usage }
 
 func (s *setup) ripgrep(q search, dir string) searcher {
 	args := []string{"--no-config", "--no-ignore-global", "--no-ignore-exclude", "--no-heading", "--color=never", "-n"}
@@ -160,16 +138,7 @@ func (s *setup) ripgrep(q search, dir string) searcher {
 }
 
 func (s *setup) nativeProgram(q search, dir string) searcher {
-	return func() ([]string, error) {
-		cmd := exec.Command(s.native)
-		cmd.Dir, cmd.Stdin, cmd.Stderr = dir, bytes.NewReader(q.args()), os.Stderr
-		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-		out, err := cmd.Output()
-		if err != nil {
-			return nil, err
-		}
-		return linesOf(out)
-	}
+	return func() ([]string, error) { return linesOf(bench.Native(s.native, dir, q.args())) }
 }
 
 // process is our tool as a process: the program from its start.
@@ -184,20 +153,21 @@ func (s *setup) process(q search, dir string) searcher {
 		var envelope struct {
 			Result json.RawMessage `json:"result"`
 		}
-		if err := json.Unmarshal(out, &envelope); err != nil {
-			return nil, err
-		}
-		return linesOf(envelope.Result)
+		err = json.Unmarshal(out, &envelope)
+		return linesOf(envelope.Result, err)
 	}
 }
 
 // linesOf reads the result of our tool.
-func linesOf(result []byte) ([]string, error) {
+func linesOf(result []byte, err error) ([]string, error) {
 	var r struct {
 		Output    string `json:"output"`
 		Truncated bool   `json:"truncated"`
 	}
-	if err := json.Unmarshal(result, &r); err != nil {
+	if err == nil {
+		err = json.Unmarshal(result, &r)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if r.Truncated {

@@ -23,7 +23,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -51,32 +50,22 @@ type measured struct {
 
 func main() {
 	debug.SetGCPercent(400) // as the program does
-	rounds := flag.Int("rounds", 7, "how often each command is run")
-	only := flag.String("only", "", "comma-separated patterns of what to run, such as 'empty,many-*'")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
-		fmt.Fprintln(os.Stderr, "jail:", err)
-		os.Exit(1)
-	}
+	bench.Main("jail", 7, "empty,many-*", run)
 }
 
-func run(rounds int, selected func(string) bool, file string) (err error) {
-	if rounds < 1 {
-		return errors.New("there has to be a round at least")
-	}
+func run(o bench.Options) (err error) {
 	s, err := setUp()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r := results{Tier: s.jail.Tiers().Tier.String(), Rounds: rounds, LoadBefore: bench.Load()}
+	r := results{Tier: s.jail.Tiers().Tier.String(), Rounds: o.Rounds, LoadBefore: bench.Load()}
 	for _, l := range workloads {
-		if !selected(l.Name) {
+		if !o.Selected(l.Name) {
 			continue
 		}
 		bench.Progress("%s", l.Name)
-		m, err := s.measure(l, rounds)
+		m, err := s.measure(l, o.Rounds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
@@ -85,7 +74,7 @@ func run(rounds int, selected func(string) bool, file string) (err error) {
 	r.LoadAfter = bench.Load()
 	r.Targets = r.figures()
 	r.print(os.Stdout)
-	return bench.WriteJSON(file, r)
+	return bench.WriteJSON(o.JSON, r)
 }
 
 // measure runs a command in all ways, round after round. The first round warms

@@ -7,7 +7,7 @@
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle, after
 // make build; it needs curl:
 //
-//	go run -tags bench ./web [-rounds N] [-json FILE]
+//	go run -tags bench ./web [-rounds N] [-only names] [-json FILE]
 //
 // "first" is a call in a process that runs, as it is for an agent: it returns the first
 // 50,000 bytes of text. "last" returns the last ones, for which the whole page has to
@@ -19,7 +19,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,7 +27,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/door"
@@ -39,30 +37,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// results is what a run of the benchmark found out.
-type results struct {
-	Rounds                int
-	LoadBefore, LoadAfter string
-	Pages                 []*measured
-	Figures               []bench.Figure
-}
-
-// measured is what came of one page.
-type measured struct {
-	Name string
-	Took map[string][]time.Duration
-	Last tool.Usage
-}
-
 func main() {
 	guest.Compile()
-	rounds := flag.Int("rounds", 7, "how often each page is fetched")
-	file := flag.String("json", "", "also write everything that was measured to this `file`")
-	flag.Parse()
-	if err := run(*rounds, *file); err != nil {
-		fmt.Fprintln(os.Stderr, "web:", err)
-		os.Exit(1)
-	}
+	bench.Main("web", 7, "1mb", run)
 }
 
 // page is HTML of so many bytes, as an ordinary document has it.
@@ -74,7 +51,7 @@ func page(size int) string {
 	return "<!doctype html><html><head><title>A page</title></head><body>" + strings.Repeat(section, size/len(section)) + "</body></html>"
 }
 
-func run(rounds int, file string) (err error) {
+func run(o bench.Options) (err error) {
 	pages := map[string]string{"/1mb": page(1_000_000), "/8mb": page(8_000_000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -126,14 +103,14 @@ func run(rounds int, file string) (err error) {
 		}
 	}
 	offsets := map[string]int{"/1mb": 400_000, "/8mb": 3_200_000}
-	names := []string{"first", "last", "curl"}
+	names := []string{"first", "last", "curl"} // ours stand at the ends
 	ways := map[string]func(url string) error{
-		"first": func(url string) error { return fetch(url, 0) },
-		"last":  func(url string) error { return fetch(url, offsets[strings.TrimPrefix(url, server.URL)]) },
-		"noise": func(url string) error { return fetch(url, 0) },
-		"curl":  command("curl", "-s"),
-		"lynx":  command("lynx", "-dump", "-nolist", "-force_html"),
-		"w3m":   command("w3m", "-dump", "-T", "text/html"),
+		"first":     func(url string) error { return fetch(url, 0) },
+		"last":      func(url string) error { return fetch(url, offsets[strings.TrimPrefix(url, server.URL)]) },
+		bench.Noise: func(url string) error { return fetch(url, 0) },
+		"curl":      command("curl", "-s"),
+		"lynx":      command("lynx", "-dump", "-nolist", "-force_html"),
+		"w3m":       command("w3m", "-dump", "-T", "text/html"),
 		"process": func(url string) error {
 			return command(program, "-C", work, "call", "--allow", "http_fetch", "--allow-net", server.URL, "http_fetch")("url=" + url)
 		},
@@ -143,45 +120,28 @@ func run(rounds int, file string) (err error) {
 			names = append(names, name)
 		}
 	}
-	names = append(names, "process", "noise")
-	r := results{Rounds: rounds, LoadBefore: bench.Load()}
-	for _, path := range []string{"/1mb", "/8mb"} {
-		m := &measured{Name: path[1:], Took: map[string][]time.Duration{}}
-		for round := range rounds + 1 { // the first one warms up
-			bench.Progress("round %d of %d: %s", round, rounds, m.Name)
-			for _, name := range names {
+	names = append(names, "process", bench.Noise)
+	var jobs []bench.Job
+	for _, page := range []string{"1mb", "8mb"} {
+		jobs = append(jobs, bench.Job{Name: page, Measure: func() (*bench.Measured, error) {
+			m := &bench.Measured{Name: page, Ways: names}
+			return m, m.Turns(o.Rounds, func(_ int, way string) (time.Duration, error) {
 				start := time.Now()
-				if err := ways[name](server.URL + path); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
+				err := ways[way](server.URL + "/" + page)
+				took := time.Since(start)
+				if way == "last" {
+					m.FuelUsed, m.PeakBytes = last.FuelUsed, last.PeakMemoryBytes
 				}
-				if name == "last" {
-					m.Last = last
-				}
-				if round > 0 {
-					m.Took[name] = append(m.Took[name], time.Since(start))
-				}
-			}
-		}
-		r.Pages = append(r.Pages, m)
+				return took, err
+			})
+		}})
+	}
+	return o.Compare("", jobs, func(m *bench.Measured) (out []bench.Figure) {
 		for _, name := range names[2 : len(names)-2] {
 			for _, own := range []string{"first", "last", "process"} {
-				r.Figures = append(r.Figures, bench.Figure{Name: m.Name + " " + own + " / " + name, Measured: bench.PairedRatio(m.Took[own], m.Took[name]), NoTarget: true, Unit: bench.Ratio})
+				out = append(out, m.Over(own, name))
 			}
 		}
-	}
-	r.LoadAfter = bench.Load()
-	fmt.Printf("%d rounds, load %s before and %s after; medians in ms\n\n", r.Rounds, r.LoadBefore, r.LoadAfter)
-	t := bench.Table(os.Stdout, tabwriter.AlignRight)
-	fmt.Fprintf(t, "\t%s\tnoise ratio\tMfuel\tpeak MiB\t\n", strings.Join(names, "\t"))
-	for _, m := range r.Pages {
-		fmt.Fprintf(t, "%s\t", m.Name)
-		for _, name := range names {
-			fmt.Fprintf(t, "%.1f\t", bench.MS(bench.Median(m.Took[name])))
-		}
-		fmt.Fprintf(t, "%.3f\t%d\t%d\t\n", bench.PairedRatio(m.Took["first"], m.Took["noise"]), m.Last.FuelUsed/1e6, m.Last.PeakMemoryBytes>>20)
-	}
-	t.Flush()
-	fmt.Println()
-	bench.PrintFigures(os.Stdout, r.Figures)
-	return bench.WriteJSON(file, r)
+		return out
+	})
 }

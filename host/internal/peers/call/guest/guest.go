@@ -89,16 +89,25 @@ func grantedCall(mod *tool.Module, dir, args string, files tool.Files) (*Call, e
 	return &Call{mod, grant, call}, err
 }
 
-// Run makes the call in a fresh instance.
+// Run makes the call in a fresh instance, and commits what it changes.
 func (c *Call) Run(ctx context.Context, box *sandbox.Sandbox) ([]byte, error) {
-	r, _, err := box.Run(ctx, c.Grant, c.Module, c.Call, nil)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.Err != nil:
-		return nil, errors.New(r.Summary())
+	out, _, err := c.Measure(ctx, box)
+	return out, err
+}
+
+// Measure is Run, and says what the call has used.
+func (c *Call) Measure(ctx context.Context, box *sandbox.Sandbox) ([]byte, tool.Usage, error) {
+	r, staged, err := box.Run(ctx, c.Grant, c.Module, c.Call, nil)
+	if err == nil && r.Err != nil {
+		err = errors.New(r.Summary())
 	}
-	return r.Output, nil
+	if staged != nil {
+		if err == nil {
+			err = staged.Commit(ctx, c.Grant)
+		}
+		err = errors.Join(err, staged.Drop())
+	}
+	return r.Output, r.Usage, err
 }
 
 // Box makes a sandbox like that of the program. The process that compiles is

@@ -1,4 +1,10 @@
-package main
+// Package charset tells how the text of a file is encoded, and turns it into UTF-8 and
+// back: a file is shown and edited as UTF-8, and is written in the encoding that it has.
+//
+// An encoding is told by the byte order mark, by the pattern of NUL bytes in text of
+// Western languages, and by bytes that are no UTF-8. The tools that edit files and the
+// host that shows what they change do that with this package.
+package charset
 
 import (
 	"bufio"
@@ -10,77 +16,73 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/sdk/go/tool"
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// A file is shown and edited as UTF-8, whatever its encoding is, and is written in the
-// one that it has. What an encoding is told by is the byte order mark, the pattern of
-// NUL bytes in text of Western languages, and that the bytes are no UTF-8.
-
-// form is how characters are written as bytes.
-type form string
+// Form is how characters are written as bytes.
+type Form string
 
 // The forms. Latin-1 is read as Windows-1252, which has the same letters and gives
 // every byte a meaning. UTF-32 is told from binary files and goes no further.
 const (
-	utf8Form    form = "utf-8"
-	utf16LE     form = "utf-16le"
-	utf16BE     form = "utf-16be"
-	windows1252 form = "windows-1252"
-	utf32Form   form = "utf-32"
-	binaryForm  form = "binary"
+	UTF8        Form = "utf-8"
+	UTF16LE     Form = "utf-16le"
+	UTF16BE     Form = "utf-16be"
+	Windows1252 Form = "windows-1252"
+	UTF32       Form = "utf-32"
+	Binary      Form = "binary"
 )
 
-// encoding is the form of a file, and its byte order mark if it begins with one.
-type encoding struct {
-	form form
-	mark string
+// Encoding is the form of a file, and its byte order mark if it begins with one.
+type Encoding struct {
+	Form Form
+	Mark string
 }
 
 // String is empty for plain UTF-8, about which there is nothing to say.
-func (e encoding) String() string {
+func (e Encoding) String() string {
 	switch {
-	case e.mark != "":
-		return string(e.form) + " with a byte order mark"
-	case e.form == utf8Form:
+	case e.Mark != "":
+		return string(e.Form) + " with a byte order mark"
+	case e.Form == UTF8:
 		return ""
 	}
-	return string(e.form)
+	return string(e.Form)
 }
 
 // isWide reports whether a line feed is more than one byte.
-func (e encoding) isWide() bool { return e.form == utf16LE || e.form == utf16BE }
+func (e Encoding) isWide() bool { return e.Form == UTF16LE || e.Form == UTF16BE }
 
-// encodingOf tells the encoding by the first bytes of a file, but for Windows-1252:
-// see [encoding.guess].
-func encodingOf(head []byte) encoding {
-	for _, e := range []encoding{
-		{utf32Form, "\xff\xfe\x00\x00"}, {utf32Form, "\x00\x00\xfe\xff"},
-		{utf8Form, "\uFEFF"}, {utf16LE, "\xff\xfe"}, {utf16BE, "\xfe\xff"},
+// Of tells the encoding by the first bytes of a file, but for Windows-1252:
+// see [Encoding.Guess].
+func Of(head []byte) Encoding {
+	for _, e := range []Encoding{
+		{UTF32, "\xff\xfe\x00\x00"}, {UTF32, "\x00\x00\xfe\xff"},
+		{UTF8, "\uFEFF"}, {UTF16LE, "\xff\xfe"}, {UTF16BE, "\xfe\xff"},
 	} {
-		if bytes.HasPrefix(head, []byte(e.mark)) {
+		if bytes.HasPrefix(head, []byte(e.Mark)) {
 			return e
 		}
 	}
-	if !isBinary(head) {
-		return encoding{form: utf8Form}
+	if !lines.IsBinary(head) {
+		return Encoding{Form: UTF8}
 	}
-	head = head[:min(len(head), binaryProbe)]
+	head = head[:min(len(head), lines.BinaryProbe)]
 	for _, f := range []struct {
-		form  form
+		form  Form
 		bytes int
 		rune  func([]byte) rune
 	}{
-		{utf16LE, 2, func(b []byte) rune { return rune(binary.LittleEndian.Uint16(b)) }},
-		{utf16BE, 2, func(b []byte) rune { return rune(binary.BigEndian.Uint16(b)) }},
-		{utf32Form, 4, func(b []byte) rune { return rune(binary.LittleEndian.Uint32(b)) }},
-		{utf32Form, 4, func(b []byte) rune { return rune(binary.BigEndian.Uint32(b)) }},
+		{UTF16LE, 2, func(b []byte) rune { return rune(binary.LittleEndian.Uint16(b)) }},
+		{UTF16BE, 2, func(b []byte) rune { return rune(binary.BigEndian.Uint16(b)) }},
+		{UTF32, 4, func(b []byte) rune { return rune(binary.LittleEndian.Uint32(b)) }},
+		{UTF32, 4, func(b []byte) rune { return rune(binary.BigEndian.Uint32(b)) }},
 	} {
 		if looksWide(head, f.bytes, f.rune) {
-			return encoding{form: f.form}
+			return Encoding{Form: f.form}
 		}
 	}
-	return encoding{form: binaryForm}
+	return Encoding{Form: Binary}
 }
 
 // looksWide reports whether the units, a few at least, read as text of which half is
@@ -105,10 +107,10 @@ func looksWide(head []byte, size int, runeOf func([]byte) rune) bool {
 	return ascii*2 >= all
 }
 
-// guess makes Windows-1252 of what was taken for UTF-8 if most of what is not ASCII in
+// Guess makes Windows-1252 of what was taken for UTF-8 if most of what is not ASCII in
 // a part of the file is no UTF-8. Else some bytes of it are damaged.
-func (e encoding) guess(part []byte) encoding {
-	if e != (encoding{form: utf8Form}) || utf8.Valid(part) {
+func (e Encoding) Guess(part []byte) Encoding {
+	if e != (Encoding{Form: UTF8}) || utf8.Valid(part) {
 		return e
 	}
 	good, bad := 0, 0
@@ -124,32 +126,22 @@ func (e encoding) guess(part []byte) encoding {
 		part = part[n:]
 	}
 	if bad > good {
-		e.form = windows1252
+		e.Form = Windows1252
 	}
 	return e
 }
 
-// refuse is an error where the file is no text that could be shown or edited.
-func (e encoding) refuse(op string, l location) error {
-	switch e.form {
-	case binaryForm:
-		return tool.Coded("BINARY_FILE", tool.Parse("%s %s: is a binary file (it holds a NUL byte), which is neither shown nor edited", op, l.shown()))
-	case utf32Form:
-		return tool.Coded("UNKNOWN_ENCODING", tool.Parse("%s %s: is text in UTF-32, which is neither shown nor edited; convert it first, with iconv for example", op, l.shown()))
-	}
-	return nil
-}
-
-// decode makes UTF-8 of a file without its mark. It fails where that could not be
-// turned round.
-func (e encoding) decode(raw []byte) ([]byte, bool) {
-	switch e.form {
-	case windows1252:
-		return appendWindows(make([]byte, 0, len(raw)+len(raw)/8), raw), true
-	case utf16LE, utf16BE:
+// Decode makes UTF-8 of a whole file, and leaves out its mark. It fails where that could
+// not be turned round.
+func (e Encoding) Decode(raw []byte) ([]byte, bool) {
+	raw = raw[len(e.Mark):]
+	switch e.Form {
+	case Windows1252:
+		return AppendWindows1252(make([]byte, 0, len(raw)+len(raw)/8), raw), true
+	case UTF16LE, UTF16BE:
 		var out bytes.Buffer
 		out.Grow(len(raw)/2 + bytes.MinRead)
-		d := wideReader{r: bytes.NewReader(raw), big: e.form == utf16BE}
+		d := wideReader{r: bytes.NewReader(raw), big: e.Form == UTF16BE}
 		if _, err := out.ReadFrom(&d); err != nil {
 			return nil, false
 		}
@@ -158,15 +150,15 @@ func (e encoding) decode(raw []byte) ([]byte, bool) {
 	return raw, true
 }
 
-// encode writes text as the file has it, with its mark. It returns the first character
+// Encode writes text as the file has it, with its mark. It returns the first character
 // that the encoding lacks, and where that is, or -1.
-func (e encoding) encode(text []byte) (raw []byte, lacks rune, at int) {
-	if e == (encoding{form: utf8Form}) {
+func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
+	if e == (Encoding{Form: UTF8}) {
 		return text, 0, -1
 	}
-	raw = make([]byte, 0, len(e.mark)+len(text)+len(text)/8)
-	raw = append(raw, e.mark...)
-	if e.form == utf8Form {
+	raw = make([]byte, 0, len(e.Mark)+len(text)+len(text)/8)
+	raw = append(raw, e.Mark...)
+	if e.Form == UTF8 {
 		return append(raw, text...), 0, -1
 	}
 	for i := 0; i < len(text); {
@@ -175,9 +167,9 @@ func (e encoding) encode(text []byte) (raw []byte, lacks rune, at int) {
 			r, n = utf8.DecodeRune(text[i:])
 		}
 		switch b, ok := windowsByte(r); {
-		case e.form == windows1252 && !ok:
+		case e.Form == Windows1252 && !ok:
 			return nil, r, i
-		case e.form == windows1252:
+		case e.Form == Windows1252:
 			raw = append(raw, b)
 		case r > 0xFFFF:
 			first, second := utf16.EncodeRune(r)
@@ -190,19 +182,19 @@ func (e encoding) encode(text []byte) (raw []byte, lacks rune, at int) {
 	return raw, 0, -1
 }
 
-func (e encoding) appendUnit(raw []byte, r rune) []byte {
-	if e.form == utf16BE {
+func (e Encoding) appendUnit(raw []byte, r rune) []byte {
+	if e.Form == UTF16BE {
 		return append(raw, byte(r>>8), byte(r))
 	}
 	return append(raw, byte(r), byte(r>>8))
 }
 
-// reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
-func (e encoding) reader(r *bufio.Reader) *bufio.Reader {
+// Reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
+func (e Encoding) Reader(r *bufio.Reader) *bufio.Reader {
 	if !e.isWide() {
 		return r
 	}
-	return bufio.NewReaderSize(&wideReader{r: r, big: e.form == utf16BE}, readerBytes)
+	return bufio.NewReaderSize(&wideReader{r: r, big: e.Form == UTF16BE}, r.Size())
 }
 
 // wideReader reads UTF-16 as UTF-8.
@@ -283,7 +275,8 @@ var windows = [32]rune{
 	0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
 }
 
-func appendWindows(out, raw []byte) []byte {
+// AppendWindows1252 decodes text of that form.
+func AppendWindows1252(out, raw []byte) []byte {
 	for _, b := range raw {
 		switch {
 		case b < utf8.RuneSelf:

@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Ours is the way that is compared with the others, and Noise is the same once more:
+// differences as small as those between both mean nothing.
+const (
+	Ours  = "ours"
+	Noise = "noise"
+)
+
+// Job is one thing that is done in several ways.
+type Job struct {
+	Name    string
+	Measure func() (*Measured, error)
+}
+
+// Measured is what came of a job.
+type Measured struct {
+	Name      string
+	Note      string   `json:",omitempty"` // behind the name
+	Ways      []string // in the order in which they are shown
+	Took      map[string][]time.Duration
+	FuelUsed  uint64 // of the last call of ours
+	PeakBytes uint64
+}
+
+// Turns does a job in all ways, round after round. turn does it once, and says how long
+// that took; round 0 warms the caches and does not count.
+func (m *Measured) Turns(rounds int, turn func(round int, way string) (time.Duration, error)) error {
+	m.Took = map[string][]time.Duration{}
+	for round := range rounds + 1 {
+		Progress("round %d of %d: %s", round, rounds, m.Name)
+		for _, way := range m.Ways {
+			took, err := turn(round, way)
+			if err != nil {
+				return fmt.Errorf("%s: %w", way, err)
+			}
+			if round > 0 {
+				m.Took[way] = append(m.Took[way], took)
+			}
+		}
+	}
+	return nil
+}
+
+// Over is the figure that says how often as long one way takes as another, without a
+// target.
+func (m *Measured) Over(way, other string) Figure {
+	name := m.Name + " / " + other
+	if way != Ours {
+		name = m.Name + " " + way + " / " + other
+	}
+	return Figure{Name: name, Measured: PairedRatio(m.Took[way], m.Took[other]), NoTarget: true, Unit: Ratio}
+}
+
+// Compare measures the jobs that are selected, and prints what they take, behind what,
+// and the figures that are made of that.
+func (o Options) Compare(what string, jobs []Job, figures func(*Measured) []Figure) error {
+	r := struct {
+		Rounds                int
+		LoadBefore, LoadAfter string
+		Jobs                  []*Measured
+		Figures               []Figure
+	}{Rounds: o.Rounds, LoadBefore: Load()}
+	for _, j := range jobs {
+		if !o.Selected(j.Name) {
+			continue
+		}
+		m, err := j.Measure()
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.Name, err)
+		}
+		r.Jobs = append(r.Jobs, m)
+		r.Figures = append(r.Figures, figures(m)...)
+	}
+	r.LoadAfter = Load()
+	fmt.Printf("%s%d rounds, load %s before and %s after; medians in ms\n\n", what, r.Rounds, r.LoadBefore, r.LoadAfter)
+	t := Table(os.Stdout, tabwriter.AlignRight)
+	var ways []string
+	for _, m := range r.Jobs {
+		if !slices.Equal(m.Ways, ways) {
+			ways = m.Ways
+			fmt.Fprintf(t, "\t%s\tnoise ratio\tMfuel\tpeak MiB\t\n", strings.Join(ways, "\t"))
+		}
+		fmt.Fprintf(t, "%s%s\t", m.Name, m.Note)
+		for _, way := range ways {
+			fmt.Fprintf(t, "%.1f\t", MS(Median(m.Took[way])))
+		}
+		fmt.Fprintf(t, "%.3f\t%d\t%d\t\n", PairedRatio(m.Took[ways[0]], m.Took[Noise]), m.FuelUsed/1e6, m.PeakBytes>>20)
+	}
+	t.Flush()
+	fmt.Println()
+	PrintFigures(os.Stdout, r.Figures)
+	return WriteJSON(o.JSON, r)
+}
