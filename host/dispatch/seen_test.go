@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -329,5 +332,46 @@ func TestAModelLearnsNothingOfFilesThatItIsNotShown(t *testing.T) {
 		if unseen := r.Err != nil && r.Err.Code == tool.CodeUnseen; unseen == runs || (len(*ran) == 1) != runs {
 			t.Errorf("%s: got %+v, and ran %q", name, r.Err, *ran)
 		}
+	}
+}
+
+// What was seen before a resume is seen after it, and what was not is not.
+func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
+	_, d, ran := editWorld(t)
+	asks := func(call, name, args string) session.Event {
+		return event(1, session.TypeToolCall, call, llm.Message{Kind: llm.ToolCall,
+			Data: tool.Marshal(llm.CallData{ID: call, Function: llm.FunctionData{Name: name, Arguments: args}})})
+	}
+	runs := func(call, name, cwd string) session.Event {
+		return event(1, session.TypeCallIntended, call, session.Intent{Tool: name, Cwd: cwd})
+	}
+	comesTo := func(call string, r tool.Result) session.Event {
+		return event(1, session.TypeToolResult, call, llm.ResultMessage(call, "look", r))
+	}
+	hash := func(h string) tool.Result {
+		return tool.Result{Output: json.RawMessage(`{"output":"","sha256":"` + h + `"}`)}
+	}
+	err := d.Resume(past(
+		asks("1", "look", `{"path":"a.txt"}`), runs("1", "look", "/work"), comesTo("1", hash("old")),
+		asks("2", "look", `{"path":"a.txt"}`), runs("2", "look", "/work"), comesTo("2", hash("new")),
+		asks("3", "look", `{"path":"b.txt"}`), runs("3", "look", "/work/sub"), comesTo("3", hash("sub")),
+		asks("4", "look", `{"path":"failed.txt"}`), runs("4", "look", "/work"), comesTo("4", tool.Failed(tool.CodeIO, tool.IOError, "no")),
+		asks("5", "look", `{"path":"denied.txt"}`), comesTo("5", hash("denied")),
+		asks("6", "look", `{"path":"cut.txt"}`), runs("6", "look", "/work"),
+		asks("7", "look", `{"path":"gone.txt"}`), runs("7", "look", "/work"), deleted(comesTo("7", hash("gone"))),
+		asks("8", "patch", `{"patch":"*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch"}`), runs("8", "patch", "/work"),
+		comesTo("8", tool.Result{Output: json.RawMessage(`{"output":"","sha256":{"new.txt":"made"}}`)}),
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"a.txt", "sub/b.txt", "b.txt", "failed.txt", "denied.txt", "cut.txt", "gone.txt", "new.txt"} {
+		if _, err := d.Call(t.Context(), aCall("edit", `{"path":"`+path+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{`edit {"path":"a.txt","was":"new"}`, `edit {"path":"sub/b.txt","was":"sub"}`, `edit {"path":"new.txt","was":"made"}`}
+	if diff := cmp.Diff(want, *ran); diff != "" {
+		t.Error(diff)
 	}
 }
