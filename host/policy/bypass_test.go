@@ -210,7 +210,7 @@ func TestDenialsOfWhatMustNotBeAllowed(t *testing.T) {
 	if d := p.Decide(call("bash", `{"command":"git push"}`), entry(t, "bash", execs), Facts{}); d.Effect() != Deny {
 		t.Errorf("git push: %s", d.Effect())
 	}
-	for _, text := range []string{"", "(a=b)", "**", "a b", "*x", "bash(", "bash(command)", "w(nokind:a=b)"} {
+	for _, text := range []string{"", "(a=b)", "**", "a b", "*x", "bash(", "bash(command)", "w(nokind:a=b)", "w(path=sub/**)"} {
 		if r, err := ParseDenial(text); err == nil {
 			t.Errorf("%q is the rule %v", text, r)
 		}

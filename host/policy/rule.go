@@ -141,7 +141,8 @@ const (
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
 // ParseDenial reads what [ParseRule] does, of a rule that denies. It can be
-// about [AnyTool], and about any command.
+// about [AnyTool], and about any command. A value to the letter has no "*": whoever
+// writes one there means more than that value, and would deny nothing.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {
@@ -210,6 +211,9 @@ func parsePlain(s string, effect Effect) (Rule, error) {
 	c, err := match.ParseCondition(inner)
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
+	}
+	if effect == Deny && c.Kind() == match.Is && strings.Contains(c.Value(), "*") {
+		return Rule{}, fmt.Errorf(`rule %q: it would deny %q to the letter, and no other value: write path:%s=/DIR/**, words:%[3]s='WORD ...', pattern:%[3]s=REGEXP, or for that text one_of:%[3]s=[%[2]q]`, s, c.Value(), c.Arg())
 	}
 	r.Where = []match.Condition{c}
 	return r, nil
