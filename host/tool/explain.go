@@ -28,18 +28,11 @@ func wrongType(n *node, value any, at *spot) *fault {
 
 func wrongChoice(c *choice, value any, at *spot) *fault {
 	return &fault{at: at, words: func(where string) string {
-		const most = 32
-		var words, texts []string
-		for i, want := range c.values {
-			if i < most {
-				words = append(words, shortJSON(want))
-			}
+		var texts []string
+		for _, want := range c.values {
 			if text, ok := want.(string); ok {
 				texts = append(texts, text)
 			}
-		}
-		if len(c.values) > most {
-			words = append(words, "...")
 		}
 		hint := ""
 		if text, ok := value.(string); ok {
@@ -49,12 +42,24 @@ func wrongChoice(c *choice, value any, at *spot) *fault {
 				}
 			}
 		}
-		one := ""
-		if len(words) > 1 {
-			one = "one of "
-		}
-		return fmt.Sprintf("%s is %s; it wants %s%s%s", where, valueWords(value), one, strings.Join(words, ", "), hint)
+		return fmt.Sprintf("%s is %s; it wants %s%s", where, valueWords(value), c, hint)
 	}}
+}
+
+// String is what the choice has, the first of many.
+func (c *choice) String() string {
+	const most = 32
+	var words []string
+	for _, v := range c.values[:min(len(c.values), most)] {
+		words = append(words, shortJSON(v))
+	}
+	if len(c.values) > most {
+		words = append(words, "...")
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "one of " + strings.Join(words, ", ")
 }
 
 func noMatch(p *pattern, text string, at *spot) *fault {
@@ -107,7 +112,11 @@ func noAlternative(value any, at *spot, faults []*fault) *fault {
 func missing(n *node, name string, at *spot) *fault {
 	return &fault{at: at.property(name), names: true, words: func(where string) string {
 		want := ""
-		if sub := n.named[name]; sub != nil && len(sub.types) > 0 {
+		switch sub := n.named[name]; {
+		case sub == nil:
+		case len(sub.choices) > 0:
+			want = "; it wants " + sub.choices[0].String()
+		case len(sub.types) > 0:
 			want = "; it wants " + typeWords(sub.types)
 		}
 		return where + " is missing" + want

@@ -80,13 +80,11 @@ func TestAToolWithoutArgumentsTakesNothingAtAll(t *testing.T) {
 	}
 }
 
-// The texts are what a model gets to correct itself with: they name the
-// argument, what it is and what it must be.
-// TestAWordOfAListIsTakenAsItIsMeant if it differs in capitals only.
+// A word of a list is taken as it is meant if it differs in capitals only.
 func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{
 		"method":{"type":"string","enum":["GET","POST"]},"status":{"type":"string","enum":["pending","completed"]},
-		"both":{"type":"string","enum":["a","A","b"]},"of":{"type":"object","properties":{"method":{"enum":["GET"]}}}}}`)
+		"both":{"type":"string","enum":["a","A","b"]},"of":{"type":"object","properties":{"method":{"enum":["GET"]}},"required":["method"]}}}`)
 	for in, want := range map[string]string{
 		`{"method":"post"}`:        `{"method":"POST"}`,
 		`{"method":"Get"}`:         `{"method":"GET"}`,
@@ -97,6 +95,7 @@ func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 		`{"status":"Done"}`:        `argument "status" is the string "Done"; it wants one of "pending", "completed" (did you mean "completed"?)`,
 		`{"status":"not started"}`: `argument "status" is the string "not started"; it wants one of "pending", "completed" (did you mean "pending"?)`,
 		`{"of":{"method":"get"}}`:  `argument "of.method" is the string "get"; it wants "GET"`,
+		`{"of":{}}`:                `argument "of.method" is missing; it wants "GET"`,
 	} {
 		got, err := s.Check(t.Context(), json.RawMessage(in))
 		if err != nil {
@@ -105,8 +104,8 @@ func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 		if !strings.HasPrefix(string(got), want) || err == nil && string(got) != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
-		if errors.Is(err, ErrNames) {
-			t.Errorf("%s: the names of the arguments are known", in)
+		if errors.Is(err, ErrNames) != strings.Contains(want, "is missing") {
+			t.Errorf("%s: %v is about names, or it is not", in, err)
 		}
 	}
 	for _, in := range []string{`{}`, `{"path":"a","pth":"b"}`, `[]`} {
@@ -116,6 +115,8 @@ func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 	}
 }
 
+// The texts are what a model gets to correct itself with: they name the
+// argument, what it is and what it must be.
 func TestCheckSaysWhatToChange(t *testing.T) {
 	s := compile(t, readSchema)
 	long := strings.Repeat("x", 1<<20)
