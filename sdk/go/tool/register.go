@@ -472,6 +472,9 @@ func (r *registry) find(name string) *entry {
 	return nil
 }
 
+// Manifest is what the host reads of the module, a JSON object, for the module's tests.
+func Manifest() []byte { return std.manifest() }
+
 // manifest is what describe returns. It panics when Module was never called:
 // the order of init functions is free, so no earlier moment can tell.
 func (r *registry) manifest() []byte {
