@@ -89,7 +89,7 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	} else if err != nil {
 		return grepResult{}, l.faultOf("search", err)
 	} else if s.unreadable > 0 {
-		s.result.Hint = fmt.Sprintf("%s could not be read, or are text in UTF-16, which only file_read shows", count(s.unreadable, "file or directory", "files or directories"))
+		s.result.Hint = fmt.Sprintf("%s could not be read, or not be searched because of UTF-16, which file_read shows", count(s.unreadable, "file or directory", "files or directories"))
 	} else if s.note != "" {
 		s.result.Hint = s.note
 	} else if s.result.Count == 0 {

@@ -125,7 +125,7 @@ func TestGrepSaysWhatItDoesNotSearch(t *testing.T) {
 		"utf16":    "utf16 is text in UTF-16LE, and was not searched; file_read shows it",
 		"unmarked": "unmarked is text in UTF-16LE, and was not searched; file_read shows it",
 		"bin":      "bin is a binary file, and was not searched",
-		"dir":      "1 file or directory could not be read, or are text in UTF-16, which only file_read shows",
+		"dir":      "1 file or directory could not be read, or not be searched because of UTF-16, which file_read shows",
 	} {
 		if out := works(t, grep, grepArgs{Pattern: "hit", Path: path, MaxResults: 9}); out.Hint != want || out.Count != map[bool]int{true: 1}[path == "dir"] {
 			t.Errorf("%s: %+v", path, out)

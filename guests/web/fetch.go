@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/sdk/go/http"
-	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -158,16 +157,14 @@ func joined(notes []string) string {
 }
 
 // pictured is the type of an image that a model can be shown, by its bytes: what the
-// server says of it may be wrong. Text is text, however it begins.
+// server says of it may be wrong. The error says why it is none.
 func pictured(resp *http.Response) (mime string, err error) {
 	info, err := picture.Look(resp.Body)
-	switch {
-	case err != nil:
+	if err == nil && resp.Truncated {
+		err = picture.ErrBroken
+	}
+	if err != nil {
 		return "", err
-	case !lines.IsBinary(resp.Body):
-		return "", picture.ErrUnknown
-	case resp.Truncated:
-		return "", picture.ErrBroken
 	}
 	return info.Mime, nil
 }

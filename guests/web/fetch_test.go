@@ -85,6 +85,8 @@ func TestFetch(t *testing.T) {
 			say("application/octet-stream", onePixel)
 		case "/said-to-be-jpeg":
 			say("image/jpeg", onePixel)
+		case "/gif":
+			say("text/plain", "GIF89a=1;\nalert()\n")
 		case "/half-png":
 			say("image/png", onePixel[:40])
 		case "/no-png":
@@ -130,6 +132,7 @@ func TestFetch(t *testing.T) {
 		"an encoding that is not read": {args(func(a *fetchArgs) { a.URL = "/sjis" }), fetchResult{Output: "a\uFFFD", URL: "/sjis", Status: 200, ContentType: "text/plain; charset=shift_jis"}, `"shift_jis" is not read`, "", ""},
 		"a page of scripts":            {args(func(a *fetchArgs) { a.URL = "/app" }), fetchResult{URL: "/app", Status: 200, ContentType: "text/html"}, "no text of its own", "", ""},
 		"no body":                      {args(func(a *fetchArgs) { a.URL = "/nothing" }), fetchResult{URL: "/nothing", Status: 200}, "has no body", "", ""},
+		"text that begins as an image": {args(func(a *fetchArgs) { a.URL = "/gif" }), fetchResult{Output: "GIF89a=1;", URL: "/gif", Status: 200, ContentType: "text/plain"}, "", "", ""},
 		"JSON that is sent": {args(func(a *fetchArgs) {
 			a.URL, a.Method, a.Body, a.Headers = "/json", "POST", `{"b":1}`, map[string]string{"X-A": "1"}
 		}),
