@@ -10,8 +10,6 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/codetest"
 )
 
-func errOf[T any](_ T, err error) error { return err }
-
 // byPath is each tool with a call that is about a file.
 func byPath(t *testing.T) map[string]func(path string) error {
 	update := func(path string) string {

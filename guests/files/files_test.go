@@ -74,3 +74,5 @@ func fails[In, Out any](t *testing.T, fn func(context.Context, In) (Out, error),
 		}
 	}
 }
+
+func errOf[T any](_ T, err error) error { return err }
