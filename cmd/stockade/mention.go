@@ -26,7 +26,7 @@ const (
 	maxMentionWords  = 1000      // of one prompt that are looked at: a pasted text can have many
 	maxMissing       = 3         // words that name no file of which that is said
 	maxMentionBytes  = 4096      // of a path
-	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read gives 50 KB of each
+	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read gives 50 KiB of each
 	// Images of one prompt, and their bytes: they go with each request from then on.
 	maxMentionedImages     = 8
 	maxMentionedImageBytes = 4 << 20

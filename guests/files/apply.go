@@ -132,6 +132,9 @@ func (s *patchStep) prepare(wantHash string) error {
 	}
 	switch s.Op {
 	case patch.Add:
+		if strings.Contains(s.Text, "\x00") {
+			return holdsNUL("the new file", s.Text)
+		}
 		s.edited = edited{content: []byte(s.Text), file: []byte(s.Text), sha256: hashOf([]byte(s.Text))}
 		s.did = fmt.Sprintf("Added %s (%s)", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"))
 		return nil
@@ -140,8 +143,8 @@ func (s *patchStep) prepare(wantHash string) error {
 		if err != nil {
 			return s.l.fault("delete", err)
 		}
-		if info.IsDir() {
-			return tool.Coded("NOT_A_FILE", tool.InvalidInput("delete %s: is a directory; a patch deletes files only", s.l.shown()))
+		if !isFile(info) && info.Mode().Type() != fs.ModeSymlink {
+			return s.l.notAFile("delete", info)
 		}
 		s.did = "Deleted " + s.l.shown()
 		if err := checkHashText(wantHash); err != nil {

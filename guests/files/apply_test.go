@@ -152,7 +152,7 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"wrong indentation":                {update("@@\n func one() {\n-    return 1\n+    return 2"), "NO_MATCH", `hunk 1 of f (line 6 of the patch) does not fit: its lines are not in the file from line 1 on; line 4 of the file differs in white space: it is "\treturn 1", and the hunk has "    return 1"; nothing was changed`},
 		"all lines with wrong indentation": {update("@@\n-    return 1\n+    return 2"), "NO_MATCH", `line 4 of the file differs in white space: it is "\treturn 1", and the hunk has "    return 1"`},
 		"a line that has changed since":    {update("@@\n func one() {\n-\treturn 7\n+\treturn 2\n }"), "NO_MATCH", `the nearest is line 4 of the file: it is "\treturn 1", and the hunk has "\treturn 7"`},
-		"the second hunk":                  {update("@@\n-package a\n+package b\n@@\n-nothing like it\n+x"), "NO_MATCH", "hunk 2 of f (line 9 of the patch) does not fit: its lines are not in the file from line 2 on; nothing was changed"},
+		"the second hunk":                  {update("@@\n-package a\n+package b\n@@\n-nothing like it\n+x"), "NO_MATCH", "hunk 2 of f (line 9 of the patch) does not fit: its lines are not in the file from line 2 on; nothing in the file is like it: look at the file again, with file_read or grep; nothing was changed"},
 		"hunks in another order":           {update("@@ func two() {\n-\treturn 1\n+\treturn 2\n@@\n-func one() {\n+func eins() {"), "NO_MATCH", "they are at line 3: hunks stand in the order of the file"},
 		"already applied":                  {update("@@\n-func zero() {\n+func one() {\n \treturn 1"), "NO_MATCH", "at line 3 the file has the new lines already"},
 		"line numbers":                     {update("@@\n-3: func one() {\n+func eins() {"), "NO_MATCH", "leave out the line numbers"},
@@ -169,8 +169,8 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"a move to what exists":            {patchOf("*** Update File: f\n*** Move to: many"), "FILE_EXISTS", "many exists already"},
 		"a file that is not there":         {patchOf("*** Update File: g\n@@\n-x"), "", "edit g: no such file or directory; did you mean f?; \"*** Add File: \" makes a new one"},
 		"deleted, and not there":           {patchOf("*** Delete File: gone"), "", "delete gone: no such file or directory"},
-		"a directory deleted":              {patchOf("*** Delete File: dir"), "NOT_A_FILE", "a patch deletes files only"},
-		"a directory updated":              {patchOf("*** Update File: dir\n@@\n-x"), "NOT_A_FILE", "not a regular file"},
+		"a directory deleted":              {patchOf("*** Delete File: dir"), "NOT_A_FILE", "is a directory"},
+		"a directory updated":              {patchOf("*** Update File: dir\n@@\n-x"), "NOT_A_FILE", "is a directory; ls lists it"},
 		"a file twice":                     {patchOf("*** Update File: f\n@@\n-class A:", "*** Delete File: ./dir/../f"), "INVALID_PATCH", "the patch names f twice, at its lines 2 and 5"},
 		"a file twice, by a link":          {patchOf("*** Update File: f\n@@\n-class A:", "*** Update File: link\n@@\n-class B:"), "INVALID_PATCH", "twice"},
 		"a new file twice":                 {patchOf("*** Add File: n\n+x", "*** Update File: f\n*** Move to: n"), "INVALID_PATCH", "twice"},
@@ -180,7 +180,7 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"a binary file":                    {patchOf("*** Update File: bin\n@@\n-x\n+y"), "BINARY_FILE", "binary"},
 		"a character that there is not":    {patchOf("*** Update File: latin\n@@\n-grüße\n+→"), "NOT_ENCODABLE", "no '→'"},
 		"a large file":                     {patchOf("*** Update File: large\n@@\n-x\n+y"), "TOO_LARGE", "edits go up to"},
-		"large files together":             {patchOf("*** Update File: half1\n@@\n-y\n+z", "*** Update File: half2\n@@\n-y\n+z"), "TOO_LARGE", "more than 12.0 MB together"},
+		"large files together":             {patchOf("*** Update File: half1\n@@\n-y\n+z", "*** Update File: half2\n@@\n-y\n+z"), "TOO_LARGE", "more than 12.0 MiB together"},
 		"a path with a NUL":                {patchOf("*** Add File: a\x00b\n+x"), "", "holds a NUL byte"},
 	}
 	half := "y\n" + strings.Repeat("x", 7<<20)

@@ -43,7 +43,7 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	case in.OldString == "":
 		return editResult{}, tool.InvalidInput("old_string is empty; file_write writes a whole file")
 	case in.OldString == in.NewString:
-		return editResult{}, tool.InvalidInput("old_string and new_string are the same")
+		return editResult{}, tool.Coded("NO_CHANGE", tool.InvalidInput("old_string and new_string are the same: nothing would change; give the text as it is and as it is to be"))
 	}
 	l, err := locate(in.Path)
 	if err != nil {
@@ -98,6 +98,9 @@ func (t *text) edit(changes []change) (edited, error) {
 	size := len(t.content)
 	for _, c := range changes {
 		size += len(c.text) - (c.end - c.start)
+		if strings.Contains(c.text, "\x00") && !bytes.Contains(t.content[c.start:c.end], []byte{0}) {
+			return edited{}, holdsNUL("the new text", c.text)
+		}
 	}
 	if size > maxEditBytes {
 		return edited{}, t.tooLarge("would have", int64(size))
@@ -130,8 +133,8 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	if err != nil {
 		return nil, l.fault("edit", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, tool.Coded("NOT_A_FILE", tool.InvalidInput("edit %s: is not a regular file", l.shown()))
+	if !isFile(info) {
+		return nil, l.notAFile("edit", info)
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -159,7 +162,7 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	t.enc = t.enc.Guess(raw)
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: looks like %s and holds what is none, which an edit would lose", l.shown(), t.enc.Form))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example", l.shown(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))
@@ -273,9 +276,10 @@ func isNumbered(lines []string) bool {
 // they carry the numbers that file_read prints, or differ from some of the file, often
 // in white space alone.
 func nearMiss(content []byte, what string, old []string) string {
+	const nothingNear = "; nothing in the file is like it: look at the file again, with file_read or grep"
 	first := slices.IndexFunc(old, func(line string) bool { return strings.TrimSpace(line) != "" })
 	if first < 0 {
-		return ""
+		return nothingNear
 	}
 	if isNumbered(old[first:]) {
 		return "; leave out the line numbers, they are not part of the file"
@@ -284,7 +288,7 @@ func nearMiss(content []byte, what string, old []string) string {
 	if number == 0 {
 		want = old[first]
 		if number, have = likest(content, want); number == 0 {
-			return ""
+			return nothingNear
 		}
 	}
 	have, _ = cut([]byte(have), maxDiffLine)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/guests/internal/codetest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -63,6 +64,7 @@ func fails[In, Out any](t *testing.T, fn func(context.Context, In) (Out, error),
 	if err == nil {
 		t.Fatalf("%+v: no error", in)
 	}
+	codetest.Documented(t, codetest.ToolOf(fn), err)
 	if got := tool.AsError(err).Code; got != code {
 		t.Errorf("%+v: %v, want %v: %v", in, got, code, err)
 	}
@@ -72,3 +74,5 @@ func fails[In, Out any](t *testing.T, fn func(context.Context, In) (Out, error),
 		}
 	}
 }
+
+func errOf[T any](_ T, err error) error { return err }

@@ -63,7 +63,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	}
 	out := filesystemResult{Type: "other", Modified: info.ModTime().UTC().Format("2006-01-02T15:04:05Z")}
 	switch mode := info.Mode(); {
-	case mode.IsRegular():
+	case isFile(info):
 		size := info.Size()
 		out.Type, out.Size = "file", &size
 	case mode.IsDir():
@@ -87,8 +87,8 @@ func readWhole(l location) (filesystemResult, error) {
 	if err != nil {
 		return filesystemResult{}, l.fault("read", err)
 	}
-	if !info.Mode().IsRegular() {
-		return filesystemResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("read %s: is not a regular file; the operation list shows a directory", l.shown()))
+	if !isFile(info) {
+		return filesystemResult{}, l.notAFile("read", info)
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestFilesystemErrors(t *testing.T) {
 	for _, tt := range []struct{ operation, path, code, says string }{
 		{"read", "", "", "path is empty"},
 		{"read", "g", "", "did you mean f?"},
-		{"read", "dir", "NOT_A_FILE", "the operation list shows a directory"},
+		{"read", "dir", "NOT_A_FILE", "is a directory; ls lists it"},
 		{"read", "bin", "BINARY_FILE", "binary"},
 		{"read", "img.png", "BINARY_FILE", "is an image, and no text; file_read shows it to you"},
 		{"read", "latin", "UNKNOWN_ENCODING", "file_read shows other encodings"},

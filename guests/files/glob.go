@@ -56,6 +56,9 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 	base = strings.TrimPrefix(base, "./")
 
 	root, err := locate(start)
+	if err == nil {
+		err = root.checkDir("search")
+	}
 	if err != nil {
 		return globResult{}, err
 	}

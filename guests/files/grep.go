@@ -47,7 +47,7 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	}
 	filter := in.FileFilter
 	if !doublestar.ValidatePattern(filter) {
-		return grepResult{}, tool.Coded("BAD_PATTERN", tool.InvalidInput("file_filter %q is malformed", filter))
+		return grepResult{}, tool.Coded("BAD_PATTERN", tool.InvalidInput("file_filter %q is malformed; it is a pattern for names, such as *.go, in which a backslash quotes special characters", filter))
 	}
 	l, err := locate(in.Path)
 	if err != nil {
@@ -77,8 +77,8 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 			err = s.flush(ctx)
 		}
 		s.unreadable += w.skipped
-	} else if !info.Mode().IsRegular() {
-		err = tool.InvalidInput("search %s: is neither a file nor a directory", l.shown())
+	} else if !isFile(info) {
+		err = l.notAFile("search", info)
 	} else if err = checkSearchable(l); err == nil {
 		s.files++
 		err = s.one(ctx, l)
@@ -89,7 +89,9 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	} else if err != nil {
 		return grepResult{}, l.faultOf("search", err)
 	} else if s.unreadable > 0 {
-		s.result.Hint = fmt.Sprintf("%d files or directories could not be read", s.unreadable)
+		s.result.Hint = fmt.Sprintf("%s could not be read, or not be searched because of UTF-16, which file_read shows", count(s.unreadable, "file or directory", "files or directories"))
+	} else if s.note != "" {
+		s.result.Hint = s.note
 	} else if s.result.Count == 0 {
 		s.result.Hint = noLines(in, s.files)
 	}

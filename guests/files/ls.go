@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/sdk/go/search"
-	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
 // maxLsEntries is the most that max_entries can be.
@@ -48,12 +47,8 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	if err != nil {
 		return lsResult{}, err
 	}
-	info, err := os.Stat(l.abs)
-	if err != nil {
-		return lsResult{}, l.fault("list", err)
-	}
-	if !info.IsDir() {
-		return lsResult{}, tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("list %s: is a file, not a directory; file_read shows it", l.shown()))
+	if err := l.checkDir("list"); err != nil {
+		return lsResult{}, err
 	}
 	dirEntries, err := os.ReadDir(l.abs)
 	if err != nil {
@@ -116,7 +111,7 @@ func describe(d fs.DirEntry, told *search.Info) lsEntry {
 		entry.kind = "DIR"
 	case d.Type()&fs.ModeSymlink != 0:
 		entry.kind = "LINK"
-	case !d.Type().IsRegular():
+	case !d.Type().IsRegular(), told != nil && told.Type == fs.ModeIrregular: // of which os says regular
 		entry.kind = "OTHER"
 	}
 	if told != nil {
@@ -170,7 +165,7 @@ func table(dir location, entries []lsEntry) string {
 		if !e.mtime.IsZero() {
 			mtime = e.mtime.UTC().Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(&out, "%-5s %9s  %s  %s\n", e.kind, size, mtime, name)
+		fmt.Fprintf(&out, "%-5s %10s  %s  %s\n", e.kind, size, mtime, name)
 	}
 	return out.String()
 }

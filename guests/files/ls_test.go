@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-var lsRow = regexp.MustCompile(`(?m)^(FILE|DIR|LINK) +(\d+(?:\.\d)? [KMGT]?B|-)  \d{4}-\d\d-\d\d \d\d:\d\d  (.+)$`)
+var lsRow = regexp.MustCompile(`(?m)^(FILE|DIR|LINK) +(\d+(?:\.\d)? (?:[KMGT]i)?B|-)  \d{4}-\d\d-\d\d \d\d:\d\d  (.+)$`)
 
 func names(out lsResult) string {
 	var names []string
@@ -54,10 +54,10 @@ func TestLs(t *testing.T) {
 		})
 	}
 	out := works(t, ls, lsArgs{MaxEntries: 2})
-	if want := "FILE     2.0 KB  2026-03-04 06:06  a.txt\n"; !strings.HasPrefix(out.Output, want) {
+	if want := "FILE     2.0 KiB  2026-03-04 06:06  a.txt\n"; !strings.HasPrefix(out.Output, want) {
 		t.Errorf("output starts %q, want %q", out.Output, want)
 	}
-	if want := "total: 3 files, 1 directory, 1 link, 2.0 KB (2 of 5 entries shown; raise max_entries or change sort_by) (1 hidden not shown)"; !strings.HasSuffix(out.Output, want) {
+	if want := "total: 3 files, 1 directory, 1 link, 2.0 KiB (2 of 5 entries shown; raise max_entries or change sort_by) (1 hidden not shown)"; !strings.HasSuffix(out.Output, want) {
 		t.Errorf("output ends %q, want %q", out.Output, want)
 	}
 	if !out.Truncated || out.Files != 3 || out.Dirs != 1 || out.Links != 1 || out.TotalBytes != 2005 {
@@ -116,7 +116,7 @@ func TestPathsInResults(t *testing.T) {
 }
 
 func TestHumanSize(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KB", 1536: "1.5 KB", 1<<20 - 1: "1.0 MB", 1 << 30: "1.0 GB", 5 << 40: "5.0 TB", 1 << 60: "1048576.0 TB"} {
+	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB", 1 << 30: "1.0 GiB", 5 << 40: "5.0 TiB", 1 << 60: "1048576.0 TiB"} {
 		if got := humanSize(bytes); got != want {
 			t.Errorf("%d bytes are %q, want %q", bytes, got, want)
 		}

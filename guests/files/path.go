@@ -103,7 +103,7 @@ func (l location) fault(op string, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EACCES):
-		return tool.IO("%s %s: permission denied: the host's own permissions forbid it, or it is neither a regular file nor a directory, or it has several hard links and cannot be changed", op, l.shown())
+		return tool.IO("%s %s: permission denied: the host's own permissions forbid it, or it has several hard links and cannot be changed", op, l.shown())
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return tool.Coded("NO_SPACE", tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.shown()))
 	case tool.AsError(err).Code == tool.CodeDenied:
@@ -122,8 +122,35 @@ func (l location) fault(op string, err error) error {
 	return tool.IO("%s %s: %w", op, l.shown(), cause)
 }
 
+// notAFile says what it is that has no content to read or to write.
+func (l location) notAFile(op string, info fs.FileInfo) error {
+	what := "neither a file nor a directory, but a pipe or a device for example, which no tool opens"
+	if info.IsDir() {
+		what = "a directory; ls lists it"
+	}
+	return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is %s", op, l.shown(), what))
+}
+
+// checkDir refuses what is no directory.
+func (l location) checkDir(op string) error {
+	info, err := os.Stat(l.abs)
+	what := "a file, not a directory; file_read shows it"
+	switch {
+	case err != nil:
+		return l.fault(op, err)
+	case info.IsDir():
+		return nil
+	case !isFile(info):
+		what = "neither a file nor a directory, but a pipe or a device for example, which no tool opens"
+	}
+	return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: is %s", op, l.shown(), what))
+}
+
 // hint says what may have been meant by a path that does not exist.
 func (l location) hint() string {
+	if target, err := os.Readlink(l.abs); err == nil {
+		return "; it is a symbolic link to " + printable(target) + ", where nothing is"
+	}
 	if strings.ContainsAny(l.rel, "*?{") {
 		return "; a path holds no pattern: glob finds files by one"
 	}

@@ -27,7 +27,7 @@ const (
 
 type readArgs struct {
 	Path   string `json:"path" desc:"The file."`
-	Offset int    `json:"offset,omitempty" desc:"The first line to return, counted from 1; -20 is the last 20 lines." default:"1"`
+	Offset int    `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
 	Limit  int    `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
 	Raw    bool   `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
 }
@@ -62,8 +62,8 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 		}
 		return readResult{Output: l.shown() + " is a directory:\n" + list.Output, Count: list.Count}, nil
 	}
-	if !info.Mode().IsRegular() {
-		return readResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("read %s: is neither a file nor a directory", l.shown()))
+	if !isFile(info) {
+		return readResult{}, l.notAFile("read", info)
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -89,7 +89,7 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 
 // fromEnd is the number of the line with which the last n begin.
 func fromEnd(ctx context.Context, f *os.File, l location, n int) (int, error) {
-	r, _, err := openText(f, l)
+	r, _, _, err := openText(f, l)
 	if err != nil {
 		return 0, err
 	}
@@ -102,19 +102,20 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int) (int, error) {
 }
 
 // openText tells the encoding of a file, and returns what reads it behind its mark.
-func openText(f io.Reader, l location) (*bufio.Reader, charset.Encoding, error) {
+func openText(f io.Reader, l location) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
 	r := bufio.NewReaderSize(f, readerBytes)
 	head, err := r.Peek(binaryProbe)
 	if err != nil && err != io.EOF {
-		return nil, charset.Encoding{}, err
+		return nil, enc, nil, err
 	}
-	enc := charset.Of(head)
+	enc = charset.Of(head)
 	if err := refuse(enc, "read", l); err != nil {
-		return nil, enc, err
+		return nil, enc, nil, err
 	}
 	enc = enc.Guess(head)
 	_, _ = r.Discard(len(enc.Mark)) // which was peeked at
-	return enc.Reader(r), enc, nil
+	text, damaged = enc.Reader(r)
+	return text, enc, damaged, nil
 }
 
 // refuse is an error where a file is no text that could be shown or edited.
@@ -147,7 +148,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		}
 		f = io.MultiReader(bytes.NewReader(content), f)
 	}
-	text, enc, err := openText(f, l)
+	text, enc, damaged, err := openText(f, l)
 	if err != nil {
 		return readResult{}, err
 	}
@@ -208,13 +209,13 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		if number == 0 {
 			out.Output = "(empty)"
 		}
-		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc)
+		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc, damaged())
 	}
 	return out, nil
 }
 
 // footer is the line below a page; in a raw one it would be part of the text.
-func (p page) footer(out readResult, enc charset.Encoding) string {
+func (p page) footer(out readResult, enc charset.Encoding, damaged bool) string {
 	var notes []string
 	if out.NextOffset > 0 {
 		more := "more lines follow"
@@ -226,6 +227,8 @@ func (p page) footer(out readResult, enc charset.Encoding) string {
 	switch {
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
+	case damaged:
+		notes = append(notes, "the file is damaged: it looks like "+out.Encoding+" and holds what is none, so that no tool edits it; convert it first, with iconv for example")
 	case enc.Form != charset.UTF8:
 		notes = append(notes, "the file is "+out.Encoding+"; edits keep that")
 	}

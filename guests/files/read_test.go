@@ -26,6 +26,7 @@ func TestFileRead(t *testing.T) {
 		"bytes not UTF-8":     {"ü, ä, a\xffb\n", 1, 2000, "1: ü, ä, a\uFFFDb", 1, 0},
 		"from an offset":      {"a\nb\nc\n", 2, 2000, "2: b\n3: c", 3, 0},
 		"a limit":             {"a\nb\nc\n", 1, 2, "1: a\n2: b\n[1 more line; to go on, call file_read with offset=3]", 3, 3},
+		"offset 0 is line 1":  {"a\nb\n", 0, 1, "1: a\n[1 more line; to go on, call file_read with offset=2]", 2, 2},
 		"a limit at the end":  {"a\nb\n", 1, 2, "1: a\n2: b", 2, 0},
 		"offset and limit":    {"a\nb\nc\nd\n", 2, 1, "2: b\n[2 more lines; to go on, call file_read with offset=3]", 4, 3},
 		"a line of the limit": {strings.Repeat("ü", 2000) + "\n", 1, 9, "1: " + strings.Repeat("ü", 2000), 1, 0},
@@ -35,7 +36,7 @@ func TestFileRead(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tree(t, map[string]string{"f": tt.content})
-			out := works(t, fileRead, readArgs{Path: "f", Offset: max(tt.offset, 1), Limit: max(tt.limit, 0)})
+			out := works(t, fileRead, readArgs{Path: "f", Offset: tt.offset, Limit: max(tt.limit, 0)})
 			if tt.limit == 0 {
 				out = works(t, fileRead, readArgs{Path: "f", Offset: 1, Limit: 2000})
 			}
@@ -98,7 +99,7 @@ func TestFileReadErrors(t *testing.T) {
 
 func TestPagesOfLargeFiles(t *testing.T) {
 	large := func(size int64) string {
-		return fmt.Sprintf("it has %s, and no tool edits more than 8.0 MB]", humanSize(size))
+		return fmt.Sprintf("it has %s, and no tool edits more than 8.0 MiB]", humanSize(size))
 	}
 	for name, tt := range map[string]struct {
 		size  int64

@@ -103,11 +103,11 @@ func TestReplaceAndInsertLinesRefuse(t *testing.T) {
 			return insert(insertArgs{Path: "f", LineStart: 1, NewContent: "x", ExpectedSHA256: hashOf(nil)})
 		}, "CONTENT_CHANGED", "read it again"},
 		"a hash that is none":           {func() error { return insert(insertArgs{Path: "f", LineStart: 1, NewContent: "x", ExpectedSHA256: "x"}) }, "", "not a SHA-256"},
-		"a directory":                   {func() error { return insert(insertArgs{Path: "dir", LineStart: 1, NewContent: "x"}) }, "NOT_A_FILE", "not a regular file"},
+		"a directory":                   {func() error { return insert(insertArgs{Path: "dir", LineStart: 1, NewContent: "x"}) }, "NOT_A_FILE", "is a directory; ls lists it"},
 		"a file that is not there":      {func() error { return insert(insertArgs{Path: "g", LineStart: 1, NewContent: "x"}) }, "", "no such file or directory; did you mean f?"},
 		"a binary file":                 {func() error { return insert(insertArgs{Path: "bin", LineStart: 1, NewContent: "x"}) }, "BINARY_FILE", "binary"},
-		"a large file":                  {func() error { return insert(insertArgs{Path: "large", LineStart: 1, NewContent: "x"}) }, "TOO_LARGE", "large has 8.0 MB; edits go up to 8.0 MB: change it with bash"},
-		"a result that is too large":    {func() error { return replace(1, 1, strings.Repeat("x", maxEditBytes)) }, "TOO_LARGE", "would have 8.0 MB"},
+		"a large file":                  {func() error { return insert(insertArgs{Path: "large", LineStart: 1, NewContent: "x"}) }, "TOO_LARGE", "large has 8.0 MiB; edits go up to 8.0 MiB: change it with bash"},
+		"a result that is too large":    {func() error { return replace(1, 1, strings.Repeat("x", maxEditBytes)) }, "TOO_LARGE", "would have 8.0 MiB"},
 		"a character that there is not": {func() error { return insert(insertArgs{Path: "latin", LineStart: 1, NewContent: "→"}) }, "NOT_ENCODABLE", "no '→'"},
 	}
 	tree(t, map[string]string{"f": was, "dir/": "", "bin": "\x00", "large": strings.Repeat("x", maxEditBytes+1), "latin": "\xfc\n"})

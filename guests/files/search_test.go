@@ -119,6 +119,20 @@ func TestGrep(t *testing.T) {
 	fails(t, grep, grepArgs{Pattern: "x", Path: ".git/x"}, tool.CodeInvalidInput, "never searched")
 }
 
+func TestGrepSaysWhatItDoesNotSearch(t *testing.T) {
+	tree(t, map[string]string{"utf16": "\xff\xfeh\x00i\x00t\x00\n\x00", "unmarked": "h\x00i\x00t\x00\n\x00", "bin": "hit\x00", "dir/wide": "\xfe\xff\x00h\x00i\x00t", "dir/f": "hit\n"})
+	for path, want := range map[string]string{
+		"utf16":    "utf16 is text in UTF-16LE, and was not searched; file_read shows it",
+		"unmarked": "unmarked is text in UTF-16LE, and was not searched; file_read shows it",
+		"bin":      "bin is a binary file, and was not searched",
+		"dir":      "1 file or directory could not be read, or not be searched because of UTF-16, which file_read shows",
+	} {
+		if out := works(t, grep, grepArgs{Pattern: "hit", Path: path, MaxResults: 9}); out.Hint != want || out.Count != map[bool]int{true: 1}[path == "dir"] {
+			t.Errorf("%s: %+v", path, out)
+		}
+	}
+}
+
 func TestGrepContext(t *testing.T) {
 	tree(t, map[string]string{"f": "1\n2\nhit 3\n4\nhit 5\n6\n7\n8\n9\n10\nhit 11\n", "g": "hit\n"})
 	out := works(t, grep, grepArgs{Pattern: "hit", Context: 1, MaxResults: 10})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -39,6 +40,7 @@ type searcher struct {
 	result     grepResult
 	files      int // that were to be searched
 	unreadable int
+	note       string // why the one file was not searched
 
 	file    string // that the latest line is of, as it is shown
 	printed uint64 // the number of the latest line of it that was printed
@@ -85,8 +87,18 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
+	head, err := readHead(f, binaryProbe)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
+	}
+	switch form := charset.Of(head).Form; form {
+	case charset.UTF8:
+	case charset.Binary:
+		s.note = l.shown() + " is a binary file, and was not searched"
+		return nil
+	default:
+		s.note = fmt.Sprintf("%s is text in %s, and was not searched; file_read shows it", l.shown(), strings.ToUpper(string(form)))
+		return nil
 	}
 	s.batch = append(s.batch, batched{dir: l})
 	s.batchNames = append(append(s.batchNames, l.abs...), 0)
@@ -138,11 +150,14 @@ func (s *searcher) begin(ctx context.Context) error {
 		s.own = &lines.Scanner{Pattern: pattern, Context: s.context, Chars: maxShownLine, Check: ctx.Err}
 	}
 	for i := range batch {
-		if err := s.scan(batch[i].location()); err == errEnough {
+		err := s.scan(batch[i].location())
+		if err == errEnough {
 			return err
-		} else if err := ctx.Err(); err != nil {
-			return err
-		} else if err != nil {
+		}
+		if over := ctx.Err(); over != nil {
+			return over
+		}
+		if err != nil {
 			s.unreadable++ // one bad file should not hide the others' matches
 		}
 	}

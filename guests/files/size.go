@@ -9,7 +9,7 @@ func humanSize(bytes int64) string {
 	}
 	size := float64(bytes)
 	unit := ""
-	for _, unit = range []string{"KB", "MB", "GB", "TB"} {
+	for _, unit = range []string{"KiB", "MiB", "GiB", "TiB"} {
 		if size /= 1024; size < 1023.95 {
 			break
 		}

@@ -44,9 +44,15 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	}
 	content, lost := []byte(in.Content), ""
 	out := writeResult{Bytes: len(content), SHA256: hashOf(content), Action: "Overwrote"}
+	if strings.Contains(in.Content, "\x00") {
+		return writeResult{}, holdsNUL("content", in.Content)
+	}
 	info, err := os.Stat(l.abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, linked := os.Lstat(l.abs); linked == nil {
+			return writeResult{}, l.fault("write", err) // what others find there is nothing, too
+		}
 		if in.ExpectedSHA256 != "" {
 			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.shown())
 		}
@@ -54,10 +60,8 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 		err = create(l, content)
 	case err != nil:
 		return writeResult{}, l.fault("write", err)
-	case info.IsDir():
-		return writeResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("write %s: is a directory", l.shown()))
-	case !info.Mode().IsRegular():
-		return writeResult{}, tool.Coded("NOT_A_FILE", tool.InvalidInput("write %s: is not a regular file", l.shown()))
+	case !isFile(info):
+		return writeResult{}, l.notAFile("write", info)
 	default:
 		if err := checkHash(l, info.Size(), in.ExpectedSHA256); err != nil {
 			return writeResult{}, err
@@ -70,6 +74,13 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	}
 	out.Output = fmt.Sprintf("Wrote %d bytes to %s%s", len(content), l.shown(), lost)
 	return out, nil
+}
+
+// holdsNUL refuses text that an argument would put into a file: with a NUL byte in it,
+// no tool would take that for text any more.
+func holdsNUL(argument, text string) error {
+	before, _, _ := strings.Cut(text, "\x00")
+	return tool.InvalidInput("%s holds a NUL byte in its line %d, which no text has: leave it out, or make a binary file with bash", argument, 1+strings.Count(before, "\n"))
 }
 
 // formLost says what the file has that its new content has not, and that nobody sees.
@@ -103,9 +114,6 @@ func create(l location, content []byte) error {
 		return err
 	}
 	f, err := os.OpenFile(l.abs, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if errors.Is(err, fs.ErrExist) {
-		return replace(l, content, 0o666) // a link to nothing, or somebody was faster
-	}
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,12 @@ func TestFileWriteSaysWhatIsLost(t *testing.T) {
 }
 
 func TestFileWriteErrors(t *testing.T) {
-	tree(t, map[string]string{"file": "x", "dir/": ""})
+	tree(t, map[string]string{"file": "x", "dir/": "", "dangling": "->dir/gone"})
+	fails(t, fileWrite, writeArgs{Path: "dangling", Content: "x"}, tool.CodeNotFound, "write dangling: no such file", "it is a symbolic link to dir/gone, where nothing is")
+	if target, err := os.Readlink("dangling"); err != nil || target != "dir/gone" {
+		t.Errorf("the link leads to %q, %v", target, err)
+	}
+	fails(t, fileWrite, writeArgs{Path: "file", Content: "a\nb\x00"}, tool.CodeInvalidInput, "content holds a NUL byte in its line 2", "bash")
 	fails(t, fileWrite, writeArgs{Content: "x"}, tool.CodeInvalidInput, "path is empty")
 	fails(t, fileWrite, writeArgs{Path: "dir"}, tool.CodeInvalidInput, "is a directory")
 	fails(t, fileWrite, writeArgs{Path: "file/x"}, tool.CodeInvalidInput, "a part of the path is a file")
@@ -130,15 +135,16 @@ func TestFileEditErrors(t *testing.T) {
 	fails(t, fileEdit, edit("f", "    func main() {", "x"), tool.CodeInvalidInput, "does not occur in f", `; line 3 of the file differs in white space: it is "\tfunc main() {", and old_string has "    func main() {"`)
 	fails(t, fileEdit, edit("f", "a\nb b\n", "x"), tool.CodeInvalidInput, `the nearest is line 2 of the file: it is "b a", and old_string has "b b"`)
 	fails(t, fileEdit, edit("f", "func mein() {", "x"), tool.CodeInvalidInput, "the nearest is line 3")
-	fails(t, fileEdit, edit("f", "completely different", "x"), tool.CodeInvalidInput, "does not occur in f")
-	fails(t, fileEdit, edit("f", "\n\n\n", "x"), tool.CodeInvalidInput, "does not occur in f")
+	fails(t, fileEdit, edit("f", "completely different", "x"), tool.CodeInvalidInput, "does not occur in f; nothing in the file is like it: look at the file again")
+	fails(t, fileEdit, edit("f", "\n\n\n", "x"), tool.CodeInvalidInput, "does not occur in f; nothing in the file")
+	fails(t, fileEdit, edit("f", "b a", "b\x00"), tool.CodeInvalidInput, "the new text holds a NUL byte in its line 1")
 	for _, old := range []string{"3: func main() {", "3: func main() {\n4: \tx := 1\n", "     3\tfunc main() {\n     4\t\tx := 1", "main() {\n4: \tx := 1\n5: \n"} {
 		fails(t, fileEdit, edit("f", old, "x"), tool.CodeInvalidInput, "leave out the line numbers")
 	}
 	fails(t, fileEdit, edit("g", "a", "b"), tool.CodeNotFound, "edit g: no such file", "did you mean f?")
-	fails(t, fileEdit, edit("dir", "a", "b"), tool.CodeInvalidInput, "not a regular file")
+	fails(t, fileEdit, edit("dir", "a", "b"), tool.CodeInvalidInput, "is a directory; ls lists it")
 	fails(t, fileEdit, edit("bin", "a", "b"), tool.CodeParse, "binary")
-	fails(t, fileEdit, edit("large", "x", "b"), tool.CodeInvalidInput, "large has 8.0 MB; edits go up to 8.0 MB")
+	fails(t, fileEdit, edit("large", "x", "b"), tool.CodeInvalidInput, "large has 8.0 MiB; edits go up to 8.0 MiB")
 	fails(t, fileEdit, editArgs{Path: "many", OldString: "a", NewString: "b", ReplaceAll: true}, tool.CodeInvalidInput, "more than 100000 times")
 	fails(t, fileEdit, editArgs{Path: "f", OldString: "b a", NewString: strings.Repeat("y", maxEditBytes)}, tool.CodeInvalidInput, "would have")
 	fails(t, fileEdit, editArgs{Path: "f", OldString: "b a", NewString: "x", ExpectedSHA256: hashOf(nil)}, tool.CodeInvalidInput, "has changed")

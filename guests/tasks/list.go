@@ -96,7 +96,7 @@ func (s store) save(t task, others []task) ([]task, error) {
 		}
 		i := slices.IndexFunc(others, func(o task) bool { return o.Status == completed && o.number != others[len(others)-1].number })
 		if i < 0 {
-			return nil, tool.Coded("STORE_FULL", tool.Failed("the list has %d tasks and no room for more, and none of them is completed; complete some with update_task", len(others)))
+			return nil, tool.Coded("STORE_FULL", tool.IO("the list has %d tasks and no room for more, and none of them is completed; complete some with update_task", len(others)))
 		}
 		if err := s.delete(others[i].id()); err != nil {
 			return nil, err

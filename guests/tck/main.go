@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/kv"
 	"github.com/stockade-dev/stockade/sdk/go/log"
 	"github.com/stockade-dev/stockade/sdk/go/progress"
+	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/secrets"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -123,7 +125,8 @@ type hostResult struct {
 	Keys        []string          `json:"keys,omitempty"`
 	Placeholder string            `json:"placeholder,omitempty"`
 	Exec        *execResult       `json:"exec,omitempty"`
-	File        string            `json:"file,omitempty"` // what Path is: dir or file
+	File        string            `json:"file,omitempty"`   // what Path is: dir or file
+	Looked      string            `json:"looked,omitempty"` // the same, as the host looks it up
 	Errors      map[string]string `json:"errors,omitempty"`
 }
 
@@ -202,6 +205,16 @@ func host(ctx context.Context, in hostArgs) (hostResult, error) {
 		out.File = "file"
 		if info.IsDir() {
 			out.File = "dir"
+		}
+	}
+	path, err := filepath.Abs(in.Path)
+	note("abs", err)
+	infos, err := search.Stat(path, path+"/no/such/file")
+	note("look", err)
+	if err == nil && infos[0] != nil && infos[1] == nil {
+		out.Looked = "file"
+		if infos[0].Type.IsDir() {
+			out.Looked = "dir"
 		}
 	}
 	return out, nil

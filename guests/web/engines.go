@@ -35,7 +35,7 @@ func apiError(body []byte) string {
 }
 
 func badAnswer(engine string, err error) error {
-	return tool.Coded("BAD_RESPONSE", tool.Failed("what %s answered is no list of results: %w", engine, err))
+	return tool.Coded("BAD_RESPONSE", tool.Parse("what %s answered is no list of results: %w; try again later, or tell the person to set another engine in [web] of agent.toml", engine, err))
 }
 
 func readBrave(body []byte) ([]result, error) {
@@ -107,7 +107,7 @@ func readDuckDuckGo(body []byte) ([]result, error) {
 	}
 	done()
 	if out == nil && !none {
-		return nil, tool.Coded("BAD_RESPONSE", tool.Failed("what DuckDuckGo answered is no page of results; perhaps it looks different now"))
+		return nil, tool.Coded("BAD_RESPONSE", tool.Parse("what DuckDuckGo answered is no page of results; perhaps it looks different now: try again later, or tell the person to set another engine in [web] of agent.toml"))
 	}
 	return out, nil
 }

@@ -91,7 +91,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	}
 	out := fetchResult{URL: resp.URL, Status: resp.Status, ContentType: header(resp, "content-type"), Truncated: resp.Truncated}
 	notes := []string{note}
-	if strings.TrimSuffix(resp.URL, "/") != strings.TrimSuffix(address, "/") {
+	if elsewhere(address, resp.URL) {
 		notes = append(notes, "the server redirected to "+resp.URL)
 	}
 	// What was cut for its size is about as large as that; a secret may have been taken out.
@@ -103,7 +103,8 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 		notes = append(notes, fmt.Sprintf("the server answered with status %d: what follows is its error", resp.Status))
 	}
 	w := &window{offset: in.Offset, limit: in.MaxBytes}
-	if mime, ok := pictured(resp); ok && in.Method != "HEAD" {
+	mime, noImage := pictured(resp)
+	if mime != "" && in.Method != "HEAD" {
 		out.image = []tool.Image{{Mime: mime, Data: resp.Body}}
 		out.Output = fmt.Sprintf("[%s, %d bytes]", mime, len(resp.Body))
 		out.Note = joined(notes)
@@ -114,7 +115,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 			w.write(clean(h.Name + ": " + h.Value + "\n"))
 		}
 	} else {
-		said, cut, err := write(w, resp, in.Format == "raw")
+		said, cut, err := write(w, resp, in.Format == "raw", noImage)
 		if err != nil {
 			return fetchResult{}, err
 		}
@@ -138,14 +139,34 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	return out, nil
 }
 
+// elsewhere reports whether an answer came from another URL than was asked, which may have
+// written the host in capitals.
+func elsewhere(asked, from string) bool {
+	plain := func(text string) string {
+		if u, err := url.Parse(text); err == nil {
+			u.Host = strings.ToLower(u.Host)
+			text = u.String()
+		}
+		return strings.TrimSuffix(text, "/")
+	}
+	return plain(asked) != plain(from)
+}
+
 func joined(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// pictured reports whether an answer is an image that a model can be shown.
-func pictured(resp *http.Response) (mime string, ok bool) {
-	mime, _ = mediaTypeOf(resp)
-	return mime, isOneOf(mime, "image/png", "image/jpeg", "image/gif", "image/webp") && len(resp.Body) > 0 && len(resp.Body) <= picture.MaxBytes && !resp.Truncated
+// pictured is the type of an image that a model can be shown, by its bytes: what the
+// server says of it may be wrong. The error says why it is none.
+func pictured(resp *http.Response) (mime string, err error) {
+	info, err := picture.Look(resp.Body)
+	if err == nil && resp.Truncated {
+		err = picture.ErrBroken
+	}
+	if err != nil {
+		return "", err
+	}
+	return info.Mime, nil
 }
 
 // timeLeft is what a request may take, so that what comes of it can still be told; 0 if
@@ -164,11 +185,14 @@ func timeLeft(ctx context.Context) time.Duration {
 func addressOf(text string) (address, note string, err error) {
 	text, _, _ = strings.Cut(text, "#") // which no server gets
 	scheme, rest, ok := strings.Cut(text, "://")
+	if ok = ok && !strings.ContainsAny(scheme, "/?"); ok { // in a path or a query it is that of another URL
+		scheme = strings.ToLower(scheme)
+	}
 	switch {
 	case text == "":
 		return "", "", invalidURL("url is empty")
-	case ok && !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http"):
-		if strings.EqualFold(scheme, "file") {
+	case ok && scheme != "https" && scheme != "http":
+		if scheme == "file" {
 			return "", "", invalidURL("a file is no address; file_read reads files")
 		}
 		return "", "", invalidURL("%.20q is not fetched; only https and http are", scheme+"://")
@@ -178,7 +202,7 @@ func addressOf(text string) (address, note string, err error) {
 	case !ok && strings.ContainsAny(text[:1], "/.~\\"):
 		return "", "", invalidURL("%.80q is a path, and no address; file_read reads files", text)
 	case !ok:
-		if name, port, has := strings.Cut(text, ":"); has && !strings.ContainsAny(name, "/[") && (port == "" || port[0] < '0' || port[0] > '9') {
+		if name, port, has := strings.Cut(text, ":"); has && !strings.ContainsAny(name, "/?[") && (port == "" || port[0] < '0' || port[0] > '9') {
 			return "", "", invalidURL("%.20q is not fetched; only https and http are", name+":")
 		}
 		scheme, rest = "https", text
@@ -232,17 +256,17 @@ func failure(err error) error {
 	case errors.Is(err, http.ErrDNS) && strings.HasPrefix(text, "no such host"):
 		return tool.Coded("DNS_FAILED", tool.Unavailable("%s; look at the spelling", text))
 	case errors.Is(err, http.ErrDNS):
-		return tool.Coded("DNS_FAILED", tool.Unavailable("%s", text))
+		return tool.Coded("DNS_FAILED", tool.Unavailable("%s; try again later", text))
 	case errors.Is(err, http.ErrConnect):
-		return tool.Coded("CONNECT_FAILED", tool.Unavailable("%s", text))
+		return tool.Coded("CONNECT_FAILED", tool.Unavailable("%s; look at the host and the port, or try again later", text))
 	case errors.Is(err, http.ErrTLS):
 		return tool.Coded("TLS_FAILED", tool.Unavailable("%s; without a certificate that is good nothing is sent", err))
 	case errors.Is(err, http.ErrTimeout):
-		return tool.Coded("TIMED_OUT", tool.Unavailable("%w; the server is slow or does not answer", err))
+		return tool.Coded("TIMED_OUT", tool.Unavailable("%w; the server is slow or does not answer: try again later", err))
 	case tooLarge:
-		return tool.Coded("TOO_LARGE", tool.Failed("the answer is larger than %d bytes, which is all that may be read of one", large.Limit))
+		return tool.Coded("TOO_LARGE", tool.IO("the answer is larger than %d bytes, which is all that may be read of one; ask for less, or tell the person, who can raise network.max_response", large.Limit))
 	case errors.Is(err, http.ErrProtocol):
-		return tool.Coded("BAD_RESPONSE", tool.Unavailable("%w", err))
+		return tool.Coded("BAD_RESPONSE", tool.Unavailable("%w; look at the scheme and the port, or try again later", err))
 	}
 	return err
 }
@@ -272,8 +296,8 @@ const (
 )
 
 // write writes the body of an answer, and returns what is to be said about it, and
-// whether some of it was left out.
-func write(w *window, resp *http.Response, raw bool) (said []string, cut bool, err error) {
+// whether some of it was left out. noImage says why it is none that is shown.
+func write(w *window, resp *http.Response, raw bool, noImage error) (said []string, cut bool, err error) {
 	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")
 	charset, _, _ = strings.Cut(charset, ";")
@@ -299,7 +323,12 @@ func write(w *window, resp *http.Response, raw bool) (said []string, cut bool, e
 		if resp.Truncated {
 			size = "more than " + size
 		}
-		return nil, false, tool.Coded("UNSUPPORTED_TYPE", tool.Failed("%s answered with %s of %s (status %d), which is not read here: HTML, JSON and other text is, and images of up to 3.75 MiB are shown", resp.URL, size, mediaType, resp.Status))
+		why := ""
+		if strings.HasPrefix(mediaType, "image/") || !errors.Is(noImage, picture.ErrUnknown) {
+			why = fmt.Sprintf("; this %v", noImage)
+		}
+		return nil, false, tool.Coded("UNSUPPORTED_TYPE", tool.Parse("%s answered with %s of %s (status %d), which is not read here: HTML, JSON and other text is, and images of up to 3.75 MiB are shown%s",
+			resp.URL, size, mediaType, resp.Status, why))
 	case k == htmlPage && !raw:
 		p := page{out: w}
 		p.base, _ = url.Parse(resp.URL)

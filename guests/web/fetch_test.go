@@ -47,6 +47,9 @@ func direct(ctx context.Context, req http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// onePixel is a PNG.
+const onePixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU\x00\x00\x00\nIDATx\xdac`\x00\x00\x00\x02\x00\x01H\xaf\xa4q\x00\x00\x00\x00IEND\xaeB`\x82"
+
 func args(change func(*fetchArgs)) fetchArgs {
 	in := fetchArgs{Method: "GET", Format: "text", MaxBytes: 50000}
 	change(&in)
@@ -77,7 +80,17 @@ func TestFetch(t *testing.T) {
 			w.WriteHeader(404)
 			_, _ = io.WriteString(w, "<h1>Not here</h1>")
 		case "/png":
-			say("image/png", "\x89PNG")
+			say("image/png", onePixel)
+		case "/said-to-be-bytes":
+			say("application/octet-stream", onePixel)
+		case "/said-to-be-jpeg":
+			say("image/jpeg", onePixel)
+		case "/gif":
+			say("text/plain", "GIF89a=1;\nalert()\n")
+		case "/half-png":
+			say("image/png", onePixel[:40])
+		case "/no-png":
+			say("image/png", "\x00\x01")
 		case "/pdf":
 			say("application/pdf", "%PDF-1.7")
 		case "/binary":
@@ -113,10 +126,13 @@ func TestFetch(t *testing.T) {
 		"a page of no type": {args(func(a *fetchArgs) { a.URL = "/unsaid" }), fetchResult{Output: "x", URL: "/unsaid", Status: 200}, "", "", ""},
 		"a redirect":        {args(func(a *fetchArgs) { a.URL = "/old" }), fetchResult{Output: "Title: T", URL: "/page", Status: 200, ContentType: "text/html; charset=iso-8859-1"}, "redirected to http://", "", ""},
 		"an error of the server is no error of the tool": {args(func(a *fetchArgs) { a.URL = "/gone" }), fetchResult{Output: "# Not here", URL: "/gone", Status: 404, ContentType: "text/html"}, "status 404: what follows is its error", "", ""},
-		"an image":                     {args(func(a *fetchArgs) { a.URL = "/png" }), fetchResult{Output: "[image/png, 4 bytes]", URL: "/png", Status: 200, ContentType: "image/png"}, "", "", ""},
+		"an image":                     {args(func(a *fetchArgs) { a.URL = "/png" }), fetchResult{Output: "[image/png, 67 bytes]", URL: "/png", Status: 200, ContentType: "image/png"}, "", "", ""},
+		"an image of no type":          {args(func(a *fetchArgs) { a.URL = "/said-to-be-bytes" }), fetchResult{Output: "[image/png, 67 bytes]", URL: "/said-to-be-bytes", Status: 200, ContentType: "application/octet-stream"}, "", "", ""},
+		"an image of another type":     {args(func(a *fetchArgs) { a.URL = "/said-to-be-jpeg" }), fetchResult{Output: "[image/png, 67 bytes]", URL: "/said-to-be-jpeg", Status: 200, ContentType: "image/jpeg"}, "", "", ""},
 		"an encoding that is not read": {args(func(a *fetchArgs) { a.URL = "/sjis" }), fetchResult{Output: "a\uFFFD", URL: "/sjis", Status: 200, ContentType: "text/plain; charset=shift_jis"}, `"shift_jis" is not read`, "", ""},
 		"a page of scripts":            {args(func(a *fetchArgs) { a.URL = "/app" }), fetchResult{URL: "/app", Status: 200, ContentType: "text/html"}, "no text of its own", "", ""},
 		"no body":                      {args(func(a *fetchArgs) { a.URL = "/nothing" }), fetchResult{URL: "/nothing", Status: 200}, "has no body", "", ""},
+		"text that begins as an image": {args(func(a *fetchArgs) { a.URL = "/gif" }), fetchResult{Output: "GIF89a=1;", URL: "/gif", Status: 200, ContentType: "text/plain"}, "", "", ""},
 		"JSON that is sent": {args(func(a *fetchArgs) {
 			a.URL, a.Method, a.Body, a.Headers = "/json", "POST", `{"b":1}`, map[string]string{"X-A": "1"}
 		}),
@@ -148,7 +164,7 @@ func TestFetch(t *testing.T) {
 		if c.note == "" && got.Note != "" || !strings.Contains(got.Note, c.note) {
 			t.Errorf("%s: the note is %q", name, got.Note)
 		}
-		if len(got.Images()) != map[bool]int{true: 1}[name == "an image"] {
+		if len(got.Images()) != map[bool]int{true: 1}[strings.HasPrefix(name, "an image")] || len(got.Images()) > 0 && got.Images()[0].Mime != "image/png" {
 			t.Errorf("%s: there are %d images", name, len(got.Images()))
 		}
 		if c.sent != "" && !slices.Contains(saw, c.sent) {
@@ -166,13 +182,29 @@ func TestFetch(t *testing.T) {
 		t.Errorf("HEAD returns %q, %v", head.Output, err)
 	}
 	for path, want := range map[string]string{
-		"/pdf":    "UNSUPPORTED_TYPE",
-		"/binary": "UNSUPPORTED_TYPE",
+		"/pdf":      "8 bytes of application/pdf (status 200), which is not read here: HTML, JSON and other text is, and images of up to 3.75 MiB are shown",
+		"/binary":   "3 bytes of text/plain",
+		"/half-png": "are shown; this begins as image/png and is cut short or damaged",
+		"/no-png":   "are shown; this is not a PNG, JPEG, GIF or WebP image",
 	} {
 		_, err := fetch(t.Context(), args(func(a *fetchArgs) { a.URL = server.URL + path }), direct)
-		if tool.CodeOf(err) != want || !strings.Contains(fmt.Sprint(err), "bytes of ") {
+		if tool.CodeOf(err) != "UNSUPPORTED_TYPE" || tool.AsError(err).Code != tool.CodeParse || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+	for _, asked := range []string{strings.Replace(server.URL, "http:", "HTTP:", 1) + "/json", server.URL + "/json"} {
+		if got, err := fetch(t.Context(), args(func(a *fetchArgs) { a.URL = asked }), direct); err != nil || got.Note != "" {
+			t.Errorf("of %s it says %q, %v", asked, got.Note, err)
+		}
+	}
+	for from, elsewhereIs := range map[string]bool{"https://a.example/": false, "https://a.example/X": true, "http://a.example": true} {
+		if elsewhere("https://A.example", from) != elsewhereIs {
+			t.Errorf("%s is elsewhere: %v", from, !elsewhereIs)
+		}
+	}
+	// What is behind the end is no page, also where the body was cut.
+	if _, err := fetch(t.Context(), args(func(a *fetchArgs) { a.URL, a.Offset = server.URL+"/50mb", 9_000_000 }), direct); err == nil || !strings.Contains(err.Error(), "is beyond the end") {
+		t.Errorf("behind the end of what is read of 50 MB: %v", err)
 	}
 	if _, err := fetch(t.Context(), args(func(a *fetchArgs) { a.URL, a.Offset = server.URL+"/json", 100 }), direct); err == nil || !strings.Contains(err.Error(), "the text has 13 bytes") {
 		t.Errorf("behind the end: %v", err)
@@ -182,7 +214,10 @@ func TestFetch(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://a.example/x?y#z":   "https://a.example/x?y",
-		"HTTP://a.example":          "HTTP://a.example",
+		"HTTP://A.example":          "http://A.example",
+		"a.example/?u=https://b":    "https://a.example/?u=https://b +",
+		"a.example?u=ftp://b/":      "https://a.example?u=ftp://b/ +",
+		"a.example/https://b":       "https://a.example/https://b +",
 		"a.example":                 "https://a.example +",
 		"a.example/x":               "https://a.example/x +",
 		"a.example:8443/x":          "https://a.example:8443/x +",
@@ -258,16 +293,20 @@ func TestFailures(t *testing.T) {
 		"a header":         {fmt.Errorf(`%w: header "a": it holds a line end`, http.ErrInvalid), "", "line end", tool.CodeInvalidInput},
 		"a URL":            {why(http.ErrInvalid), "INVALID_URL", "why", tool.CodeInvalidInput},
 		"a name":           {fmt.Errorf("%w: no such host: a.example", http.ErrDNS), "DNS_FAILED", "no such host: a.example; look at the spelling", tool.CodeUnavailable},
-		"a name server":    {why(http.ErrDNS), "DNS_FAILED", "why", tool.CodeUnavailable},
-		"nobody answers":   {why(http.ErrConnect), "CONNECT_FAILED", "why", tool.CodeUnavailable},
+		"a name server":    {why(http.ErrDNS), "DNS_FAILED", "why; try again later", tool.CodeUnavailable},
+		"nobody answers":   {why(http.ErrConnect), "CONNECT_FAILED", "why; look at the host and the port", tool.CodeUnavailable},
 		"a certificate":    {why(http.ErrTLS), "TLS_FAILED", "certificate", tool.CodeUnavailable},
 		"time":             {http.ErrTimeout, "TIMED_OUT", "slow", tool.CodeUnavailable},
-		"what is not HTTP": {why(http.ErrProtocol), "BAD_RESPONSE", "why", tool.CodeUnavailable},
-		"too large":        {&http.TooLargeError{Limit: 1000}, "TOO_LARGE", "1000 bytes", tool.CodeFailed},
+		"what is not HTTP": {why(http.ErrProtocol), "BAD_RESPONSE", "why; look at the scheme", tool.CodeUnavailable},
+		"too large":        {&http.TooLargeError{Limit: 1000}, "TOO_LARGE", "1000 bytes, which is all that may be read of one; ask for less", tool.CodeIO},
 		"cancelled":        {context.Canceled, "", "", tool.CodeCancelled},
 	} {
+		sent := 0
 		_, err := fetch(t.Context(), args(func(a *fetchArgs) { a.URL, a.Method = "https://a.example", "POST" }),
-			func(context.Context, http.Request) (*http.Response, error) { return nil, c.err })
+			func(context.Context, http.Request) (*http.Response, error) { sent++; return nil, c.err })
+		if sent != 1 {
+			t.Errorf("%s: a POST is sent %d times", name, sent)
+		}
 		if err == nil || tool.CodeOf(err) != c.code || tool.AsError(err).Code != c.kind || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v (%s, %v)", name, err, tool.CodeOf(err), tool.AsError(err).Code)
 		}

@@ -41,7 +41,9 @@ func init() {
 			"INVALID_CREDENTIALS: the engine refuses the key",
 			"RATE_LIMITED: there were too many searches; the text or the hint says how long to wait",
 			"BLOCKED: DuckDuckGo takes the program for a robot; wait, or set another engine",
-			"SEARCH_FAILED: the engine answered with another status than 200",
+			"SEARCH_FAILED: the engine answered with another status than 200; try other words, or later",
+			"TOO_LARGE: the answer of the engine is larger than network.max_response",
+			"TOOL_FAILED: there is no such engine, or no URL to ask it at; look at [web] in agent.toml",
 		}, failures...)...),
 		tool.Limits("a query of 400 characters, 10 results", "10 searches a minute in a session, each a second after the one before",
 			"the engine is web.search in agent.toml: duckduckgo, which needs no key, brave or google"),
@@ -55,10 +57,10 @@ func main() {}
 var failures = []string{
 	"DENIED: the rules of the network do not allow the host, the address or a redirect; the text names the rule that would",
 	"DNS_FAILED: the name of the host leads nowhere",
-	"CONNECT_FAILED: nobody answers at the address",
+	"CONNECT_FAILED: nobody answers at the address; look at the host and the port, or try again later",
 	"TLS_FAILED: the certificate of the server is not good",
 	"TIMED_OUT: there was no answer in time",
-	"BAD_RESPONSE: what came is not HTTP, broke off, or cannot be read",
+	"BAD_RESPONSE: what came is not HTTP, broke off, or cannot be read; look at the scheme and the port, or try again later",
 }
 
 // ofEngine asks for the key of an engine, where that is the one that is set.

@@ -108,17 +108,18 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 	name, _ := s.config(configEngine)
 	e, ok := engines[name]
 	if !ok {
-		return searchResult{}, tool.Failed("there is no engine %q", name)
+		return searchResult{}, tool.Failed("there is no engine %q; the person can set search below [web] in agent.toml", name)
 	}
 	base, _ := s.config(configURL)
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
-		return searchResult{}, tool.Failed("the URL at which %s is asked is none", e.name)
+		return searchResult{}, e.noURL(err)
 	}
 	cx, _ := s.config(configCX)
+	var lacks, steps []string // all at once: who has taken the first steps should not fail again
 	if name == "google" && cx == "" {
-		return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks Google, and no search engine of the person's is set. Tell the person: "+
-			"1. make one at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. %s", withoutKey))
+		lacks = []string{"search engine of the person's is set"}
+		steps = []string{"make a search engine at https://programmablesearchengine.google.com", "set google_cx below [web] in agent.toml to its ID"}
 	}
 	req := http.Request{
 		URL: base + "?" + e.params(query, in.NumResults, cx).Encode(), MaxBytes: maxAnswer, Timeout: timeLeft(ctx),
@@ -128,16 +129,24 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 		placeholder, err := s.secret(e.secret)
 		switch {
 		case errors.Is(err, secrets.ErrMissing):
-			return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no key for that is kept. Tell the person: "+
-				"1. get a key at %s; 2. keep it: `%s`; 3. see that network.allow in agent.toml, or --allow-net, has %q. %s",
-				e.name, e.get, e.setSecret(u), u.Host, withoutKey))
+			lacks = append(lacks, "key for that is kept")
+			steps = append(steps, "get a key at "+e.get, "keep it: `"+e.setSecret(u)+"`", fmt.Sprintf("see that network.allow in agent.toml, or --allow-net, has %q", u.Host))
 		case err != nil:
 			return searchResult{}, tool.Denied("the key for %s: %w", e.name, err)
 		}
 		req.Headers = append(req.Headers, http.Header{Name: e.header, Value: placeholder})
 	}
+	if lacks != nil {
+		for i := range steps {
+			steps[i] = fmt.Sprintf("%d. %s", i+1, steps[i])
+		}
+		return searchResult{}, tool.Coded("MISSING_CREDENTIALS", tool.Denied("web_search asks %s, and no %s. Tell the person: %s. %s",
+			e.name, strings.Join(lacks, ", and no "), strings.Join(steps, "; "), withoutKey))
+	}
 	resp, err := s.fetch(ctx, req)
-	if err != nil {
+	if errors.Is(err, http.ErrInvalid) {
+		return searchResult{}, e.noURL(err)
+	} else if err != nil {
 		return searchResult{}, failure(err)
 	}
 	if err := e.refused(resp, u); err != nil {
@@ -169,6 +178,10 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 	return out, nil
 }
 
+func (e engine) noURL(err error) error {
+	return tool.Failed("the URL at which %s is asked is none (%v); the person can look at [web] in agent.toml", e.name, err)
+}
+
 // setSecret is the command that keeps the key.
 func (e engine) setSecret(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
@@ -195,7 +208,7 @@ func (e engine) refused(resp *http.Response, u *url.URL) error {
 	case e.secret == "" && (resp.Status == 202 || resp.Status == 403 || blocked(resp.Body)):
 		return tool.Coded("BLOCKED", tool.Unavailable("%s takes the program for a robot and answers no searches for now. Wait some minutes; the person can set another engine in [web] of agent.toml", e.name))
 	case resp.Status != 200:
-		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s", e.name, resp.Status, said))
+		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s; try other words, or later", e.name, resp.Status, said))
 	}
 	return nil
 }

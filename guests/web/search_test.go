@@ -29,6 +29,8 @@ const (
  and that</a></div></div>
 <div class="result results_links results_links_deep web-result "><h2 class="result__title"><a class="result__a" href="https://two.example/">Second</a></h2><div class="result__snippet">Two</div></div>
 <div class="result web-result"><h2><a class="result__a" href="javascript:x()">Bad</a></h2></div>
+<div class="result web-result"><h2><a class="result__a" href="javascript://a.example/%0ax()">Bad</a></h2></div>
+<div class="result web-result"><h2><a class="result__a" href="ftp://a.example/">Bad</a></h2></div>
 <div class="result web-result"><h2><a class="result__a" href="https://three.example/">Third</a></h2></div>
 </div></div></body></html>`
 	duckNone    = `<html><body><div class="results"><div class="result result--no-result"><div class="no-results">No results.</div></div></div></body></html>`
@@ -120,8 +122,10 @@ func TestSearchesThatFail(t *testing.T) {
 		"too long": {asking{engine: "duckduckgo", query: strings.Repeat("ü", 401)}, "", "query has 401 characters; at most 400"},
 		"no key for Brave": {asking{engine: "brave", query: "q", noKey: true}, "MISSING_CREDENTIALS", "get a key at https://api-dashboard.search.brave.com; " +
 			"2. keep it: `stockade secret set brave_search --host HOST --header X-Subscription-Token`; 3. see that network.allow in agent.toml, or --allow-net, has \"HOST\""},
-		"no key for Google":     {asking{engine: "google", cx: "id", query: "q", noKey: true}, "MISSING_CREDENTIALS", "`stockade secret set google_search --host HOST --header X-Goog-Api-Key`"},
-		"no ID for Google":      {asking{engine: "google", query: "q"}, "MISSING_CREDENTIALS", "set google_cx below [web] in agent.toml"},
+		"no key for Google": {asking{engine: "google", cx: "id", query: "q", noKey: true}, "MISSING_CREDENTIALS", "`stockade secret set google_search --host HOST --header X-Goog-Api-Key`"},
+		"no ID for Google":  {asking{engine: "google", query: "q"}, "MISSING_CREDENTIALS", "asks Google, and no search engine of the person's is set. Tell the person: 1. make a search engine at https://programmablesearchengine.google.com; 2. set google_cx below [web] in agent.toml to its ID. Without a key"},
+		"neither of them": {asking{engine: "google", query: "q", noKey: true}, "MISSING_CREDENTIALS", "asks Google, and no search engine of the person's is set, and no key for that is kept. Tell the person: 1. make a search engine at https://programmablesearchengine.google.com; " +
+			"2. set google_cx below [web] in agent.toml to its ID; 3. get a key at https://developers.google.com/custom-search/v1/introduction; 4. keep it: `stockade secret set google_search --host HOST --header X-Goog-Api-Key`; 5. see that network.allow"},
 		"a wrong key, Brave":    {asking{engine: "brave", query: "q", status: 422, answer: `{"error":{"code":"SUBSCRIPTION_TOKEN_INVALID","detail":"The token is invalid","status":422}}`}, "INVALID_CREDENTIALS", "(status 422: SUBSCRIPTION_TOKEN_INVALID: The token is invalid). Tell the person"},
 		"a wrong key":           {asking{engine: "brave", query: "q", status: 401}, "INVALID_CREDENTIALS", "denied: Brave refuses the key that is kept as brave_search (status 401)"},
 		"a wrong key, Google":   {asking{engine: "google", cx: "id", query: "q", status: 400, answer: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}`}, "INVALID_CREDENTIALS", "API key not valid"},
@@ -131,9 +135,9 @@ func TestSearchesThatFail(t *testing.T) {
 		"a robot":               {asking{engine: "duckduckgo", query: "q", status: 200, answer: duckBlocked}, "BLOCKED", "takes the program for a robot"},
 		"a robot, by status":    {asking{engine: "duckduckgo", query: "q", status: 202, answer: "<html>"}, "BLOCKED", "robot"},
 		"another query":         {asking{engine: "google", cx: "id", query: "q", status: 400, answer: `{"error":{"message":"bad cx"}}`}, "SEARCH_FAILED", "unavailable: Google answered with status 400: bad cx"},
-		"a broken server":       {asking{engine: "duckduckgo", query: "q", status: 500}, "SEARCH_FAILED", "status 500"},
-		"a page that is new":    {asking{engine: "duckduckgo", query: "q", status: 200, answer: "<html><p>Welcome"}, "BAD_RESPONSE", "perhaps it looks different now"},
-		"no JSON":               {asking{engine: "brave", query: "q", status: 200, answer: "<html>"}, "BAD_RESPONSE", "no list of results"},
+		"a broken server":       {asking{engine: "duckduckgo", query: "q", status: 500}, "SEARCH_FAILED", "status 500; try other words, or later"},
+		"a page that is new":    {asking{engine: "duckduckgo", query: "q", status: 200, answer: "<html><p>Welcome"}, "BAD_RESPONSE", "parse: what DuckDuckGo answered is no page of results; perhaps it looks different now: try again later"},
+		"no JSON":               {asking{engine: "brave", query: "q", status: 200, answer: "<html>"}, "BAD_RESPONSE", "parse: what Brave answered is no list of results"},
 		"an unknown engine":     {asking{engine: "x", query: "q"}, "", `there is no engine "x"`},
 	} {
 		got, _, err := c.ask.search(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -156,6 +157,9 @@ func (p *pending) unmade(ctx context.Context, grant policy.Grant, err error) too
 	case errors.Is(err, context.DeadlineExceeded):
 		r = tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out while its changes were compared or written: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept + "; change less in one call").And(grant.Raise(policy.TimeoutKey, uint64(grant.Limits().Timeout)))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		r = tool.Failed(tool.CodeNoSpace, tool.IOError, "%s: there is no room for its changes: %v", p.call.Tool, err)
+		r.Err.Hint = tool.Advise(notKept + "; the disk is full: make room, or tell the person")
 	default:
 		r = tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,7 +83,9 @@ func TestWhatCannotBeCommittedIsTold(t *testing.T) {
 	}{
 		"changed before the question": {changes: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
 		"changed before the commit":   {commit: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
-		"no space":                    {commit: errDisk, code: tool.CodeNotKept},
+		"a disk that fails":           {commit: errDisk, code: tool.CodeNotKept},
+		"no space":                    {commit: fmt.Errorf("prepare a.txt: %w", syscall.ENOSPC), code: tool.CodeNoSpace},
+		"no space of one's own":       {commit: fmt.Errorf("prepare a.txt: %w", syscall.EDQUOT), code: tool.CodeNoSpace},
 		"no time to compare":          {changes: context.DeadlineExceeded, code: tool.CodeTimeout},
 		"no time to commit":           {commit: fmt.Errorf("prepare a.txt: %w", context.DeadlineExceeded), code: tool.CodeTimeout},
 	} {

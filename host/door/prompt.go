@@ -68,14 +68,14 @@ func (s surroundings) prompt() string {
 		}
 		line("Of the person's directories tools see these and no others: %s.", strings.Join(seen, ", "))
 	}
-	line("A turn has at most %d steps with calls, a step at most %d calls. A call runs at most %v s, and %d KB of its result are kept.",
+	line("A turn has at most %d steps with calls, a step at most %d calls. A call runs at most %v s, and %d KiB of its result are kept.",
 		s.steps, s.calls, s.limits.Timeout.Seconds(), s.limits.OutputBytes>>10)
 	if has("bash") {
 		changes := "A command of bash is asked about before it runs."
 		if s.staged {
 			changes = "A command of bash runs first on a copy: what it changes in files is made when the person says yes to it, and one that changes nothing is not asked about."
 		}
-		line("%s It runs at most %v s, or timeout_seconds up to %v; %d KB of its output are kept, the beginning and the end.",
+		line("%s It runs at most %v s, or timeout_seconds up to %v; %d KiB of its output are kept, the beginning and the end.",
 			changes, s.limits.ExecTimeout.Seconds(), s.limits.ExecTimeoutMax.Seconds(), s.limits.ExecOutputBytes>>10)
 	}
 

@@ -24,7 +24,7 @@ func TestTheSystemPromptSaysWhereTheModelIs(t *testing.T) {
 			surroundings{now: day, workspace: "/work", mounts: []policy.Mount{{Host: "/work", Write: true}, {Host: "/data"}}, tools: all, limits: limits, steps: 50, calls: 15, staged: true, words: "Be brief."},
 			[]string{
 				"Today is Wednesday, 25 November 2026 (UTC+01:00, CET).", "You work in /work,", "/work (to read and change), /data (only to read).",
-				"at most 50 steps with calls, a step at most 15 calls. A call runs at most 30 s, and 1024 KB", "runs first on a copy", "at most 30 s, or timeout_seconds up to 300; 256 KB",
+				"at most 50 steps with calls, a step at most 15 calls. A call runs at most 30 s, and 1024 KiB", "runs first on a copy", "at most 30 s, or timeout_seconds up to 300; 256 KiB",
 				"file_edit wants text exactly as it is", "denied by the person or by a rule", "\n\nBe brief.",
 			}, []string{"asked about before it runs"},
 		},

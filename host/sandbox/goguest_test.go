@@ -168,6 +168,7 @@ func TestGoGuest(t *testing.T) {
 		var out struct {
 			Cancelled bool
 			File      string
+			Looked    string
 			Exec      struct {
 				Code   int `json:"exit_code"`
 				Stdout string
@@ -178,7 +179,7 @@ func TestGoGuest(t *testing.T) {
 		if err := json.Unmarshal(r.Output, &out); err != nil {
 			t.Fatal(err)
 		}
-		if out.Cancelled || out.File != "dir" || out.Exec.Code != 3 || out.Exec.Stdout != "out\n" || out.Exec.Stderr != "err\n" {
+		if out.Cancelled || out.File != "dir" || out.Looked != "dir" || out.Exec.Code != 3 || out.Exec.Stdout != "out\n" || out.Exec.Stderr != "err\n" {
 			t.Errorf("it got %s", r.Output)
 		}
 		for _, what := range []string{"fetch", "get", "set", "keys", "delete", "placeholder"} {

@@ -76,7 +76,7 @@ func proofs() []proof {
 			table-grow table-grow-slowly
 			result-not-utf8 error-long stdout-flood stderr-flood log-long progress-flood
 			exec-not-granted exec-other-command exec-other-directory exec-while-initializing
-			http-not-granted kv-not-granted kv-write-not-granted secret-not-granted
+			http-not-granted kv-not-granted kv-write-not-granted secret-not-granted search-not-granted
 			file-left environment standard-input changes-of-a-failure`},
 		{name: "one instance for all calls", target: func(*testing.T, *Sandbox) Target { return &bare{keep: true} }, attacks: `
 			memory-left global-left table-left memory-size-left grown-memory-left crash-left descriptor-left variable-left block-left`},

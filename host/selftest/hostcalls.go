@@ -112,6 +112,7 @@ func hostCallAttacks() []Attack {
 		{Name: "http-not-granted", kinds: native, Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
 		{Name: "kv-not-granted", kinds: native, Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
 		{Name: "kv-write-not-granted", kinds: native, Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
+		{Name: "search-not-granted", kinds: native, Tries: "Look files up as a tool that sees none.", run: serviceNotGranted("search.stat", 2, 16, 4, "files")},
 		{Name: "secret-not-granted", kinds: native, Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
 	}, pluginHostAttacks()...)
 }

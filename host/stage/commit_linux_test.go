@@ -38,8 +38,9 @@ func TestTheDiskIsFull(t *testing.T) {
 	g.write("ws/late", strings.Repeat("x", 200_000))
 	g.remove("ws/gone")
 	state := w.Settled()
-	if err := s.Commit(t.Context()); !errors.Is(err, full) {
-		t.Errorf("commit: %v", err)
+	err := s.Commit(t.Context())
+	if want := "commit: prepare " + w.Path("ws/late") + ": no space left on device"; !errors.Is(err, full) || err.Error() != want {
+		t.Errorf("it says %v, want %s", err, want)
 	}
 	if diff := cmp.Diff(state, w.Settled()); diff != "" {
 		t.Errorf("the host was changed (-before +after):\n%s", diff)

@@ -11,7 +11,9 @@ import (
 
 // tempName is what something is called before it has its place and after it
 // has lost it. Names like it that nobody uses are what a crash leaves.
-func tempName() string { return ".stockade-" + rand.Text() + ".tmp" }
+func tempName() string { return tempPrefix + rand.Text() + ".tmp" }
+
+const tempPrefix = ".stockade-"
 
 // fresh reports whether a node comes on the host as something new, and not by
 // moving what is there.

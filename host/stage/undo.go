@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -44,7 +46,7 @@ var errAnother = errors.New("something else is there by now")
 
 // failed puts everything back.
 func (c *commit) failed(err error) error {
-	out := &CommitError{Op: c.op, Path: c.path, Err: err, Left: putBack(append(slices.Clone(c.made), c.undo...))}
+	out := &CommitError{Op: c.op, Path: c.path, Err: nameless(err), Left: putBack(append(slices.Clone(c.made), c.undo...))}
 	for _, ch := range c.all {
 		if ch.was != nil && len(c.undo) > 0 {
 			ch.was.origin.undone = true
@@ -55,6 +57,14 @@ func (c *commit) failed(err error) error {
 		_ = shut(n, false)
 	}
 	return out
+}
+
+// nameless takes the temporary name out of an error: the commit names what it was for.
+func nameless(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok && strings.HasPrefix(filepath.Base(at.Path), tempPrefix) {
+		return at.Err
+	}
+	return err
 }
 
 // putBack undoes steps, the last one first, and says what it could not.

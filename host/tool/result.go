@@ -35,6 +35,7 @@ const (
 	CodeDenied       Code = "DENIED"
 	CodeChanged      Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
 	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written
+	CodeNoSpace      Code = "NO_SPACE"         // there was no room for what the call changed; also a tool's, of what it writes itself
 	CodeFailed       Code = "TOOL_FAILED"      // the tool itself says that it failed
 	CodeTrap         Code = "TOOL_TRAP"        // the guest trapped or exited
 	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED"

@@ -56,7 +56,7 @@ type Query struct {
 type Found struct {
 	Lines  []Line
 	Text   []byte // of all lines, without anything between them
-	Failed int    // files that could not be opened or read to the end
+	Failed int    // files that could not be opened or read to the end, or of UTF-16
 	More   bool   // there are more matches
 }
 

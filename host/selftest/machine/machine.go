@@ -174,6 +174,7 @@ var hostFunctions = []struct {
 	{"kv", "set", []w.ValType{i32, i32, i32, i32, i32, i64, i32}},
 	{"log", "log", i32s(3)},
 	{"progress", "report", []w.ValType{i64, i32, i64, i32, i32}},
+	{"search", "stat", i32s(3)},
 	{"secrets", "placeholder", i32s(3)},
 }
 

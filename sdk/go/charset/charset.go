@@ -190,11 +190,13 @@ func (e Encoding) appendUnit(raw []byte, r rune) []byte {
 }
 
 // Reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
-func (e Encoding) Reader(r *bufio.Reader) *bufio.Reader {
+// damaged reports whether, so far, there was something that [Encoding.Decode] fails for.
+func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bool) {
 	if !e.isWide() {
-		return r
+		return r, func() bool { return false }
 	}
-	return bufio.NewReaderSize(&wideReader{r: r, big: e.Form == UTF16BE}, r.Size())
+	wide := &wideReader{r: r, big: e.Form == UTF16BE}
+	return bufio.NewReaderSize(wide, r.Size()), func() bool { return wide.lossy }
 }
 
 // wideReader reads UTF-16 as UTF-8.

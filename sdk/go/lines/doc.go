@@ -4,7 +4,7 @@
 //
 // A line ends with \n or \r\n, which are not part of it, or with the file. Of a
 // line no more than MaxLine bytes are matched. A file with a NUL among its
-// first BinaryProbe bytes is binary, and has no lines.
+// first BinaryProbe bytes is binary, and has no lines; one of UTF-16 is an error.
 //
 // # How it is fast
 //

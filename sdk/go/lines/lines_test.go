@@ -119,6 +119,20 @@ func TestBinaryFilesHaveNoLines(t *testing.T) {
 	}
 }
 
+// Who searches learns that there is text that was not.
+func TestTextInUTF16IsNotSearched(t *testing.T) {
+	p, err := Compile("hit", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Scanner{Pattern: p, Chars: 10, Emit: func(Line) error { t.Error("there is a line"); return nil }, Check: func() error { return nil }}
+	for _, text := range []string{"\xff\xfeh\x00i\x00t\x00", "\xfe\xff\x00h\x00i\x00t"} {
+		if _, err := s.Scan(strings.NewReader(text), int64(len(text))); err != errWide {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	tests := map[string]string{
 		"hit": "hit", "(?i:Todo: x)": "~todo: x", "(?i:deprecated: use net)": "~deprecated: u", "(panic|Fatalf)\\(": "Fatalf panic",

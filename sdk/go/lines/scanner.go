@@ -2,6 +2,7 @@ package lines
 
 import (
 	"bytes"
+	"errors"
 	"io"
 )
 
@@ -21,6 +22,14 @@ const (
 // holds a NUL byte. Git decides in the same way.
 func IsBinary(head []byte) bool {
 	return bytes.IndexByte(head[:min(len(head), BinaryProbe)], 0) >= 0
+}
+
+// errWide is the error of a file that begins with the byte order mark of UTF-16: it is
+// text, and not searched.
+var errWide = errors.New("the file is text in UTF-16")
+
+func isWide(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 }
 
 // Line is a line that matches, or one beside it.
@@ -91,6 +100,9 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 		s.work.Read += uint64(n)
 		data := s.buf[:have+n]
 		if off == 0 && IsBinary(data) {
+			if isWide(data) {
+				return s.work, errWide
+			}
 			return s.work, nil
 		}
 		off += int64(n)

@@ -154,7 +154,7 @@ type Query struct {
 // numbers.
 type Found struct {
 	Lines  []Line
-	Failed int  // how many files could not be opened or not be read to the end
+	Failed int  // how many files could not be opened or not be read to the end, or are text in UTF-16
 	More   bool // there is at least one more match
 }
 

@@ -424,6 +424,10 @@ func decodeArgs(raw []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
+		// The schema lets pass what is a whole number and no Go integer.
+		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.HasPrefix(bad.Value, "number ") {
+			return fmt.Errorf("argument %q is the %.60s; write a smaller one, in digits alone", bad.Field, bad.Value)
+		}
 		return err
 	}
 	if _, err := dec.Token(); err != io.EOF {
@@ -471,6 +475,9 @@ func (r *registry) find(name string) *entry {
 	}
 	return nil
 }
+
+// Manifest is what the host reads of the module, a JSON object, for the module's tests.
+func Manifest() []byte { return std.manifest() }
 
 // manifest is what describe returns. It panics when Module was never called:
 // the order of init functions is free, so no earlier moment can tell.

@@ -302,17 +302,18 @@ func TestCallErrors(t *testing.T) {
 		code       Code
 		text       string
 	}{
-		"unknown tool":        {Call{}, "nope", `{}`, CodeUnknownTool, `module mod has no tool "nope"`},
-		"unknown argument":    {Call{}, "text", `{"x":1}`, CodeInvalidInput, `unknown field "x"`},
-		"wrong type":          {Call{}, "args", `{"name":1}`, CodeInvalidInput, "arguments of args"},
-		"not JSON":            {Call{}, "text", `{`, CodeInvalidInput, "unexpected"},
-		"more than one value": {Call{}, "text", `{}{}`, CodeInvalidInput, "more than one"},
-		"panic":               {Call{}, "panic", `{}`, CodeFailed, "panic: runtime error: index out of range"},
-		"result without JSON": {Call{}, "unencodable", `{}`, CodeFailed, "encode the result"},
-		"directory not there": {Call{Dir: "/no/such/dir"}, "text", `{}`, CodeDenied, "/no/such/dir is not in a granted"},
-		"cancelled":           {Call{}, "run", `{"command":"x"}`, CodeCancelled, "enough"},
-		"number out of range": {Call{}, "args", `{"Plain":256}`, CodeInvalidInput, "Plain"},
-		"not an object":       {Call{}, "args", `[]`, CodeInvalidInput, "arguments of args"},
+		"unknown tool":         {Call{}, "nope", `{}`, CodeUnknownTool, `module mod has no tool "nope"`},
+		"unknown argument":     {Call{}, "text", `{"x":1}`, CodeInvalidInput, `unknown field "x"`},
+		"wrong type":           {Call{}, "args", `{"name":1}`, CodeInvalidInput, "arguments of args"},
+		"not JSON":             {Call{}, "text", `{`, CodeInvalidInput, "unexpected"},
+		"more than one value":  {Call{}, "text", `{}{}`, CodeInvalidInput, "more than one"},
+		"panic":                {Call{}, "panic", `{}`, CodeFailed, "panic: runtime error: index out of range"},
+		"result without JSON":  {Call{}, "unencodable", `{}`, CodeFailed, "encode the result"},
+		"directory not there":  {Call{Dir: "/no/such/dir"}, "text", `{}`, CodeDenied, "/no/such/dir is not in a granted"},
+		"cancelled":            {Call{}, "run", `{"command":"x"}`, CodeCancelled, "enough"},
+		"number out of range":  {Call{}, "args", `{"Plain":256}`, CodeInvalidInput, `arguments of args: argument "Plain" is the number 256; write a smaller one, in digits alone`},
+		"number as of a float": {Call{}, "args", `{"Plain":1e1}`, CodeInvalidInput, `argument "Plain" is the number 1e1; write`},
+		"not an object":        {Call{}, "args", `[]`, CodeInvalidInput, "arguments of args"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

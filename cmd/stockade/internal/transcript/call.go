@@ -485,6 +485,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeDenied:       "not allowed",
 	tool.CodeChanged:      "changed by others",
 	tool.CodeNotKept:      "not kept",
+	tool.CodeNoSpace:      "no room",
 	tool.CodeTrap:         "crashed",
 	tool.CodeFuel:         "out of fuel",
 	tool.CodeTimeout:      "timed out",

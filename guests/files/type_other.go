@@ -1,0 +1,8 @@
+//go:build !wasip1
+
+package main
+
+import "io/fs"
+
+// isFile reports whether it is a regular file.
+func isFile(info fs.FileInfo) bool { return info.Mode().IsRegular() }
