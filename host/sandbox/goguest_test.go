@@ -56,7 +56,7 @@ func TestGoGuest(t *testing.T) {
 	}
 	mod := module(bytes)
 	cache := t.TempDir() // to compile the module once
-	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{CacheDir: cache, Services: effect.Services{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
 		var lengths []int

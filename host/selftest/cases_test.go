@@ -24,9 +24,6 @@ type numbered struct {
 	files     []fileAttack                     // on all kinds of mount, too
 	also      func(t *testing.T, box *Sandbox) // has nothing to do with mounts
 	open      string                           // what of the case nothing covers yet, and why
-	// inMemory is of cases with so many changes that a disk would take seconds:
-	// their files are in memory where the system has a place for that.
-	inMemory bool
 }
 
 func allCases() []numbered {
@@ -51,18 +48,28 @@ func TestCases(t *testing.T) {
 					t.Errorf("there is no attack %q", name)
 				}
 			}
-			if _, err := os.Stat("/dev/shm"); err == nil && c.inMemory {
-				t.Setenv("TMPDIR", "/dev/shm")
-			}
 			for _, a := range files {
 				for kind := writable; kind <= absent; kind++ {
-					t.Run(a.name+"/"+kind.String(), func(t *testing.T) { tryFiles(t, target, a, kind) })
+					t.Run(a.name+"/"+kind.String(), func(t *testing.T) {
+						inMemory(t)
+						tryFiles(t, target, a, kind)
+					})
 				}
 			}
 			if c.also != nil {
 				c.also(t, target)
 			}
 		})
+	}
+}
+
+// inMemory has the files of a test in memory where the system has a place for that: they
+// are made anew for each attack, which takes a disk as long as the attack itself. On the
+// disk, the list is carried out by TestEveryAttackIsStopped. Compiled code stays there, too:
+// the memory of a container may be 64 MiB.
+func inMemory(t *testing.T) {
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		t.Setenv("TMPDIR", "/dev/shm")
 	}
 }
 

@@ -140,6 +140,7 @@ func TestAnAttackThatGetsThroughFails(t *testing.T) {
 		attacks[a.Name] = append(attacks[a.Name], a)
 	}
 	real := realTarget(t)
+	inMemory(t)
 	for _, p := range proofs() {
 		t.Run(p.name, func(t *testing.T) {
 			var all []Attack
