@@ -139,8 +139,12 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 	return listings
 }
 
-// readDir lists a directory without the host's help.
+// readDir lists one directory; without the host's help, if there is none, which tells
+// what is no regular file better.
 func readDir(name string) (search.Listing, error) {
+	if listings, err := search.List(name); err == nil && listings[0] != nil {
+		return listings[0], nil
+	}
 	entries, err := os.ReadDir(name)
 	out := make(search.Listing, len(entries))
 	for i, e := range entries {
