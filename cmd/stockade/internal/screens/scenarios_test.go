@@ -321,7 +321,7 @@ var scenarios = []scenario{{
 	play: func(s *screen, looks func(string)) {
 		again := calls("", call("file_read", `{"path":"missing.md"}`))
 		s.answers(
-			calls("", call("file_read", `{"path":"note.md"}`), call("replace_lines", `{"file":"notes.md"}`), edit("nothing like it", "x"), bash("make nothing")),
+			calls("", call("file_read", `{"path":"note.md"}`), call("rewrite_file", `{"file":"notes.md"}`), edit("nothing like it", "x"), bash("make nothing")),
 			text("That did not work."),
 			again, again, again, again,
 			offline.Answer{Fault: offline.Fault{Status: http.StatusTooManyRequests, Headers: http.Header{"Retry-After": {"38"}}, Error: &openai.APIError{Message: "Slow down.", Type: "rate_limit", Code: "rate_limit_exceeded"}}},

@@ -52,7 +52,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)? [kMGT] fuel\b`), "FUEL fuel"},
 	{regexp.MustCompile(`\b\d+ units of fuel\b`), "FUEL units of fuel"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? [KM]iB memory\b`), "SIZE memory"},
-	{regexp.MustCompile(`\bsha256 [0-9a-f]+`), "sha256 DIGEST"},
+	{regexp.MustCompile(`\b(module( +\w+ ·)?) sha256 [0-9a-f]+`), "$1 sha256 DIGEST"},
 	// In the context there are results, and in these times.
 	{regexp.MustCompile(`[\d,]+ +<?\d+ %( +[#█]+)?`), "SHARE"},
 	{regexp.MustCompile(`\d,\d\d\d of (\d)`), "COUNT of $1"},
