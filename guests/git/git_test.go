@@ -517,7 +517,7 @@ func TestWrongArguments(t *testing.T) {
 	f.fails(args{Operation: "blame", Path: "a", Format: "full"}, "invalid-input", "format is for")
 	f.fails(args{Operation: "push"}, "invalid-input", "status, log")
 	f.fails(args{Operation: "log", Path: ".git/config"}, "invalid-input", "git directory")
-	f.fails(args{Operation: "log", Revision: "HEAD HEAD"}, "invalid-input", "A..B")
+	f.fails(args{Operation: "log", Revision: "HEAD...HEAD"}, "invalid-input", "A..B")
 	f.fails(args{Operation: "show", Revision: "HEAD..HEAD"}, "invalid-input", "one revision")
 	t.Chdir(t.TempDir())
 	f.fails(args{Operation: "status"}, "NOT_A_REPOSITORY", "--mount")

@@ -77,6 +77,32 @@ func (c *call) workingContent(f file) (content, error) {
 	return contentOf(data), nil
 }
 
+// What it costs to compare texts, see [repo.MaxWork].
+const (
+	perByteRead  = 100     // so many bytes that are cut into lines cost one unit
+	perLine      = 3       // likewise of lines that are compared
+	perByteAlike = 200     // likewise of bytes that two texts begin or end with
+	workSteps    = 1 << 12 // of the search between two checks
+)
+
+// lines cuts a text into lines.
+func (c *call) lines(data []byte) *textdiff.Text {
+	c.Spend(len(data) / perByteRead)
+	return textdiff.Lines(data)
+}
+
+// compare compares two texts.
+func (c *call) compare(old, now *textdiff.Text) ([]textdiff.Change, error) {
+	c.Spend((old.Len()+now.Len())/perLine + len(old.Data())/perByteAlike)
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return textdiff.Diff(old, now, func() error {
+		c.Spend(workSteps)
+		return c.Check()
+	})
+}
+
 // patches writes changes as git diff does.
 func (c *call) patches(changes []change) error {
 	for i := range changes {
@@ -170,8 +196,8 @@ func (c *call) patch(ch change) error {
 	case why != "":
 		return c.page.linef("[%s: %d and %d bytes, too large to compare]", quote(ch.path()), old.size, now.size)
 	}
-	x, y := textdiff.Lines(old.data), textdiff.Lines(now.data)
-	changes, err := textdiff.Diff(x, y, c.Check)
+	x, y := c.lines(old.data), c.lines(now.data)
+	changes, err := c.compare(x, y)
 	if err != nil {
 		return err
 	}
@@ -247,7 +273,7 @@ func (c *call) numstat(changes []change) error {
 				break
 			}
 			var changes []textdiff.Change
-			if changes, err = textdiff.Diff(textdiff.Lines(old.data), textdiff.Lines(now.data), c.Check); err != nil {
+			if changes, err = c.compare(c.lines(old.data), c.lines(now.data)); err != nil {
 				return err
 			}
 			for _, d := range changes {

@@ -69,7 +69,7 @@ func (r *Repo) Index() (*Index, error) {
 		return nil, err
 	}
 	x.MTime = info.ModTime().UnixNano()
-	return x, r.check()
+	return x, r.Check()
 }
 
 const (

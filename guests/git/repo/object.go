@@ -45,7 +45,7 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 // read also returns the beginning of an object that is larger than most, where it
 // is not a delta.
 func (r *Repo) read(id ID, most int) (kind Kind, data []byte, cut bool, err error) {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return 0, nil, false, err
 	}
 	p, off, err := r.findPacked(id)
@@ -72,6 +72,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 	var chain []step
 	for data == nil {
 		if kind, data = r.cache.get(p, off); data != nil {
+			r.Spend(workCached)
 			break
 		}
 		e, err := p.entry(off)
@@ -117,7 +118,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 	}
 	total := 0
 	for i := len(chain) - 1; i >= 0; i-- {
-		if err := r.check(); err != nil {
+		if err := r.Check(); err != nil {
 			return 0, nil, false, err
 		}
 		s := chain[i]
@@ -134,6 +135,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		} else if !ok {
 			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
+		r.Spend(len(out) / perCopied)
 		data = out
 		if total += len(data); total > maxChainBytes {
 			return 0, nil, false, TooLarge("a chain of deltas in %s.pack makes more than %d MiB", s.p.name, maxChainBytes>>20)
@@ -148,6 +150,7 @@ const usualDelta = 16 << 10
 
 // inflate fills data; cut says that there is more.
 func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
+	r.Spend(workObject + len(data)/perInflated)
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
 		return Corrupt("%s.pack at %d: %v", p.name, at, err)
 	}
@@ -171,6 +174,7 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 	}
 	defer f.Close()
 	kind, data, cut, err := r.zlib.read(f, most)
+	r.Spend(workLoose + len(data)/perLoose)
 	if err != nil {
 		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}

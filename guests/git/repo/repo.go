@@ -58,22 +58,28 @@ type Repo struct {
 	CommonDir string
 	Worktree  string // the top of the files; "" of a bare repository
 
-	// Check is asked from time to time whether to go on.
-	Check func() error
+	// MaxWork is how much work may be done, see [MaxWork].
+	MaxWork int
 
-	pages    pages
-	cache    cache
-	inflater inflater    // of packs
-	delta    []byte      // room for one, used again
-	zlib     looseReader // of loose objects
-	objects  []string    // directories of objects: the own one first
-	packs    []*pack
-	listed   bool     // packs are
-	lost     []string // alternates that could not be opened
-	promised bool     // a partial clone
-	shallow  map[ID]bool
-	steps    map[step]Entry
-	loose    map[byte][]ID // the names in a directory of loose objects, once listed
+	cancelled func() error // asked from time to time whether to go on; nil: yes
+	spent     int          // work
+	pages     pages
+	cache     cache
+	inflater  inflater    // of packs
+	delta     []byte      // room for one, used again
+	zlib      looseReader // of loose objects
+	objects   []string    // directories of objects: the own one first
+	packs     []*pack
+	graphs    []*graph // the layers of a commit-graph, the lowest first
+	graphed   bool     // they were looked for
+	bloom     bloomKey
+	links     map[ID]*Link // of commits that were read and are not in the graph
+	listed    bool         // packs are
+	lost      []string     // alternates that could not be opened
+	promised  bool         // a partial clone
+	shallow   map[ID]bool
+	steps     map[step]Entry
+	loose     map[byte][]ID // the names in a directory of loose objects, once listed
 }
 
 // maxAbove is how many directories above a path may be looked at.
@@ -154,7 +160,8 @@ const (
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
-	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, Check: check, loose: map[byte][]ID{}, steps: map[step]Entry{}}
+	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, MaxWork: MaxWork, cancelled: check,
+		loose: map[byte][]ID{}, steps: map[step]Entry{}, links: map[ID]*Link{}}
 	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
 		common := strings.TrimRight(string(text), "\r\n")
 		if !filepath.IsAbs(common) {
@@ -192,6 +199,7 @@ func (r *Repo) Close() {
 	for _, p := range r.packs {
 		p.close()
 	}
+	r.dropGraphs()
 }
 
 const (
@@ -234,13 +242,6 @@ func (r *Repo) addAlternates() {
 			queue = append(queue, level{dir, at.depth + 1})
 		}
 	}
-}
-
-func (r *Repo) check() error {
-	if r.Check == nil {
-		return nil
-	}
-	return r.Check()
 }
 
 // readSmall reads a file that has at most so many bytes.
