@@ -178,12 +178,7 @@ func (b *blame) start() (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.indexed = map[string]*repo.IndexEntry{}
-	for i := range x.Entries {
-		if x.Entries[i].Path == b.only {
-			b.indexed[b.only] = &x.Entries[i]
-		}
-	}
+	b.indexed = x
 	info, err := os.Lstat(b.abs(b.only))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return o, nil

@@ -77,7 +77,7 @@ type call struct {
 
 	attrs    map[string]*attributeFile // by directory
 	ownAttrs []attributeRule
-	indexed  map[string]*repo.IndexEntry // what the files are compared with
+	indexed  *repo.Index // what the files are compared with; nil: nothing
 }
 
 func run(ctx context.Context, in args) (result, error) {

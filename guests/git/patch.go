@@ -69,7 +69,7 @@ func (c *call) workingContent(f file) (content, error) {
 	if err != nil {
 		return content{}, tool.IO("read %s: %w", show(name), err)
 	}
-	if e := c.indexed[f.path]; e != nil {
+	if e := c.indexed.Entry(f.path); e != nil {
 		if data, err = c.normal(e, c.attributesOf(f.path), data); err != nil {
 			return content{}, err
 		}
@@ -374,12 +374,7 @@ func (c *call) differing() ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.indexed = map[string]*repo.IndexEntry{}
-	for i := range x.Entries {
-		if e := &x.Entries[i]; c.covers(e.Path) {
-			c.indexed[e.Path] = e
-		}
-	}
+	c.indexed = x
 	var tree repo.ID
 	switch {
 	case c.Revision != "":
@@ -457,7 +452,7 @@ func (c *call) noteConflicts(x *repo.Index) {
 		}
 	}
 	if n > 0 {
-		c.note("%d files with conflicts are not compared; status names them, and file_read shows them", n)
+		c.note("%s with conflicts %s not compared; status names what has conflicts, and file_read shows it", counted(n, "file"), wasWere(n))
 	}
 }
 

@@ -31,7 +31,18 @@ type scan struct {
 	unknown []string // paths that are not tracked; a directory of nothing else ends in a slash
 	seen    []bool   // of the entries of the index: they exist
 	same    []bool   // likewise: what exists has the size and the times of it
+	reread  int      // work that files took whose times say nothing
+	left    int      // files for which there was too much of that
 }
+
+// What it costs to read a file again, see [repo.MaxWork]; maxReread is how much of the
+// work may go to that.
+const (
+	workReread   = 220
+	perReread    = 200 // so many bytes cost one unit
+)
+
+var maxReread = repo.MaxWork / 2
 
 // scanWorktree compares the files with the index.
 func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
@@ -61,6 +72,10 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 		if err := s.add(change{from: fileOf(e)}); err != nil {
 			return nil, err
 		}
+	}
+	if s.left > 0 {
+		s.note("%s may have changed and %s not compared, as that is more than one call reads again: the index does not have their times; git status, run by bash, compares all and corrects it",
+			counted(s.left, "file"), wasWere(s.left))
 	}
 	sortChanges(s.found)
 	slices.Sort(s.unknown)
@@ -315,6 +330,10 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 	}
 	same := false
 	if err == nil {
+		if s.reread += workReread + int(info.Size()/perReread); s.reread > maxReread {
+			s.left++
+			return nil
+		}
 		same, err = s.unchanged(e, info)
 	}
 	if err != nil {

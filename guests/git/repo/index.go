@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 	"unicode"
 )
@@ -91,7 +92,7 @@ func parseIndex(data []byte) (*Index, error) {
 	if int(count) > len(data)/(indexStat-2) {
 		return nil, Corrupt("the index is too short for %d files", count)
 	}
-	body := string(data[:len(data)-idTrailer]) // the paths are parts of it
+	body := data[:len(data)-idTrailer]
 	x := &Index{Entries: make([]IndexEntry, 0, count)}
 	at, before := indexHeader, ""
 	for range count {
@@ -127,18 +128,18 @@ func parseIndex(data []byte) (*Index, error) {
 		if version == 4 {
 			strip, rest, ok := offsetVarint(data[at:len(body)])
 			at = len(body) - rest
-			end := strings.IndexByte(body[at:], 0)
+			end := bytes.IndexByte(body[at:], 0)
 			if !ok || strip > len(before) || end < 0 {
 				return nil, Corrupt("the index has a path that is not one")
 			}
-			e.Path = before[:len(before)-strip] + body[at:at+end]
+			e.Path = before[:len(before)-strip] + string(body[at:at+end])
 			at += end + 1
 		} else {
-			end := strings.IndexByte(body[at:], 0)
+			end := bytes.IndexByte(body[at:], 0)
 			if end < 0 {
 				return nil, Corrupt("the index has a path without end")
 			}
-			e.Path = body[at : at+end]
+			e.Path = string(body[at : at+end])
 			at += end
 			at = start + (at-start+8)&^7 // one to eight NULs
 		}
@@ -293,6 +294,18 @@ func number(s string) (n int, known, ok bool) {
 		n = n*10 + int(c-'0')
 	}
 	return n, true, true
+}
+
+// Entry finds the first entry of a path, or returns nil.
+func (x *Index) Entry(path string) *IndexEntry {
+	if x == nil {
+		return nil
+	}
+	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
+	if i == len(x.Entries) || x.Entries[i].Path != path {
+		return nil
+	}
+	return &x.Entries[i]
 }
 
 // Same reports how many entries from the i-th on are exactly the tree of a directory,

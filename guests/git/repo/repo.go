@@ -11,6 +11,7 @@
 package repo
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -258,11 +259,19 @@ func readSmall(name string, most int) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a file")
 	}
-	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err == nil && len(text) > most {
+	if info.Size() > int64(most) {
+		return nil, errTooLong
+	}
+	// The file may grow meanwhile; what it has now has room at once.
+	var text bytes.Buffer
+	text.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := text.ReadFrom(io.LimitReader(f, int64(most)+1)); err != nil {
+		return nil, err
+	}
+	if text.Len() > most {
 		err = errTooLong
 	}
-	return text, err
+	return text.Bytes(), err
 }
 
 var errTooLong = errors.New("it is too long")
