@@ -175,7 +175,7 @@ func (f *fixture) sameEverywhere() {
 	}
 	f.same(args{Operation: "diff", Revision: "HEAD"}, "diff", "HEAD")
 	f.same(args{Operation: "log", Limit: 200}, "log", "--oneline", "-200")
-	f.same(args{Operation: "show", Revision: "HEAD"}, "show", "--first-parent", "HEAD")
+	f.same(args{Operation: "show", Revision: "HEAD", Format: "patch"}, "show", "--first-parent", "HEAD")
 }
 
 func TestLikeGitInEverySituation(t *testing.T) {

@@ -254,8 +254,19 @@ func (c *call) commitChanges(commit *repo.Commit) error {
 		return err
 	}
 	if len(commit.Parents) > 1 {
-		if err := c.page.linef("[a merge, compared with its first parent %s]", c.Short(commit.Parents[0])); err != nil {
+		// What it merges is in other commits; git shows only what a person had to solve.
+		text, first := "[a merge, compared with its first parent %s]", c.Short(commit.Parents[0])
+		if c.Operation == "log" && c.Format == "patch" {
+			return c.page.linef("[a merge, which changes %s of its first parent %s; show with this commit names them]", counted(len(changes), "file"), first)
+		}
+		if c.Format == "" {
+			text = "[a merge: the files in which it differs from its first parent %s; show with path has the lines of one, and format=patch those of all]"
+		}
+		if err := c.page.linef(text, first); err != nil {
 			return err
+		}
+		if c.Format == "" && c.only == "" {
+			return c.nameStatus(changes)
 		}
 	} else if len(commit.Parents) == 0 && c.Shallow() {
 		c.note("the clone is shallow and ends at %s: all files are shown as new", c.Short(commit.ID))

@@ -75,6 +75,8 @@ type call struct {
 	page  page
 	notes []string // said at the end
 
+	partial bool // not all was compared
+
 	attrs    map[string]*attributeFile // by directory
 	ownAttrs []attributeRule
 	indexed  *repo.Index // what the files are compared with; nil: nothing

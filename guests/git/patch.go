@@ -35,8 +35,9 @@ func (c *call) content(f file) (content, error) {
 		return c.workingContent(f)
 	}
 	data, err := c.ReadAs(f.id, repo.KindBlob)
-	if repo.IsTooLarge(err) {
-		return content{size: repo.MaxObject + 1, why: "large"}, nil
+	if repo.IsTooLarge(err) && !repo.IsSpent(err) {
+		size, err := c.Size(f.id)
+		return content{size: int64(size), why: "large"}, err
 	}
 	return contentOf(data), err
 }
@@ -289,6 +290,24 @@ func (c *call) numstat(changes []change) error {
 	return nil
 }
 
+// nameStatus names the files that differ, as git diff --name-status does.
+func (c *call) nameStatus(changes []change) error {
+	changes, err := c.findRenames(changes)
+	if err != nil {
+		return err
+	}
+	for _, ch := range changes {
+		name := string(ch.letter())
+		if ch.renamed() {
+			name += fmt.Sprintf("%03d\t%s", ch.score, quote(ch.from.path))
+		}
+		if err := c.page.line(name + "\t" + quote(ch.path())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // renameName writes both names of a file with what they share but once, as git does.
 func renameName(a, b string) string {
 	if unusual(a) || unusual(b) {
@@ -337,7 +356,9 @@ func (c *call) diff() error {
 	if err := c.write(changes); err != nil {
 		return err
 	}
-	if c.page.lines == 0 {
+	if c.page.lines == 0 && c.partial {
+		c.note("nothing of what was compared differs")
+	} else if c.page.lines == 0 {
 		c.note("nothing differs")
 	}
 	return nil
@@ -368,6 +389,9 @@ func (c *call) differing() ([]change, error) {
 			}
 			tree = base.Tree
 		}
+		if err := c.known(nil, tree, to.Tree); err != nil {
+			return nil, err
+		}
 		return c.diffTrees(tree, to.Tree, false)
 	}
 	x, err := c.Index()
@@ -387,6 +411,13 @@ func (c *call) differing() ([]change, error) {
 		if tree, err = c.headTree(); err != nil {
 			return nil, err
 		}
+	}
+	head, err := c.headTree()
+	if err == nil {
+		err = c.known(x, tree, head)
+	}
+	if err != nil {
+		return nil, err
 	}
 	var staged []change
 	if c.Staged || c.Revision != "" {

@@ -38,8 +38,8 @@ type scan struct {
 // What it costs to read a file again, see [repo.MaxWork]; maxReread is how much of the
 // work may go to that.
 const (
-	workReread   = 220
-	perReread    = 200 // so many bytes cost one unit
+	workReread = 220
+	perReread  = 200 // so many bytes cost one unit
 )
 
 var maxReread = repo.MaxWork / 2
@@ -59,7 +59,11 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	}
 	entries, err := readDir(c.Worktree)
 	if err != nil {
-		return nil, tool.IO("list %s: %w", c.Worktree, err)
+		return nil, tool.IO("list %s: %w; grant it with --mount, if it exists", c.Worktree, err)
+	}
+	if c.hidden(entries) {
+		return nil, repo.Unsupported("the files of %s are not visible here, but only its git directory is; grant the directory with --mount; "+
+			"log, show, and diff with staged or A..B, work", show(c.Worktree))
 	}
 	if err := s.dir("", entries, 0, len(x.Entries), untracked, ignore); err != nil {
 		return nil, err
@@ -74,12 +78,25 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 		}
 	}
 	if s.left > 0 {
+		s.partial = true
 		s.note("%s may have changed and %s not compared, as that is more than one call reads again: the index does not have their times; git status, run by bash, compares all and corrects it",
 			counted(s.left, "file"), wasWere(s.left))
 	}
 	sortChanges(s.found)
 	slices.Sort(s.unknown)
 	return s, nil
+}
+
+// hidden reports whether the worktree is no granted directory but one that only leads to
+// one, which is its git directory. Such a directory has no time.
+func (c *call) hidden(entries search.Listing) bool {
+	for _, e := range entries {
+		if e.Name != ".git" {
+			return false
+		}
+	}
+	info, err := os.Stat(c.Worktree)
+	return err == nil && info.ModTime().UnixNano() == 0
 }
 
 // compareTimes finds out for most files that they are unchanged, with few calls of the

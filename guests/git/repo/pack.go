@@ -48,7 +48,7 @@ func (p *pack) open(pages *pages) error {
 			return Corrupt("read %s.idx: %v", p.name, err)
 		}
 		if !bytes.Equal(head[:idxHeader], []byte("\xfftOc\x00\x00\x00\x02")) {
-			return Unsupported("%s.idx is not an index of version 2", p.name)
+			return Unsupported("%s.idx is not an index of version 2; git itself, run by bash, reads it", p.name)
 		}
 		before := uint32(0)
 		for i := range p.fan {

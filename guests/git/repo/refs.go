@@ -100,7 +100,7 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() > maxPacked {
-		return TooLarge("packed-refs has more than %d MiB", maxPacked>>20)
+		return TooLarge("packed-refs has more than %d MiB; git for-each-ref, run by bash, reads it", maxPacked>>20)
 	}
 	scan := bufio.NewScanner(f)
 	for n := 0; scan.Scan(); n++ {

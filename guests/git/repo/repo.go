@@ -185,8 +185,10 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 				r.shallow[id] = true
 			}
 		}
+	} else if errors.Is(err, errTooLong) {
+		return nil, TooLarge("the shallow clone ends at so many commits that their list has more than %d MiB; git itself, run by bash, reads it", maxShallow>>20)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, TooLarge("the list of commits at which the shallow clone ends: %v", err)
+		return nil, Corrupt("read the list of commits at which the shallow clone ends: %v", err)
 	}
 	return r, nil
 }
