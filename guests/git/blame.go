@@ -100,7 +100,7 @@ func (c *call) blame() error {
 		return err
 	}
 	if lines.IsBinary(text.Data()) {
-		return tool.Parse("%s is a binary file; blame is for text", quote(c.only))
+		return tool.Parse("%s is a binary file, and blame is for text; log with path tells which commits have changed it", quote(c.only))
 	}
 	b.first = max(c.Offset, 1) - 1
 	limit := c.Limit
@@ -168,7 +168,7 @@ func (b *blame) start() (*origin, error) {
 		return nil, tool.InvalidInput("%s is a directory; blame is for a file", quote(b.only))
 	}
 	if b.secret(b.only) {
-		return nil, tool.Denied("%s looks like a secret; it is not shown", quote(b.only))
+		return nil, tool.Denied("%s looks like a secret, and is shown only if it exists and a person says yes to the call; do without it", quote(b.only))
 	}
 	o := b.originOf(&commit.Link, b.only, e.ID)
 	if b.Revision != "" || b.Worktree == "" || e.Mode == repo.ModeLink {
@@ -197,7 +197,7 @@ func (b *blame) start() (*origin, error) {
 }
 
 func (b *blame) tooLarge(path string) error {
-	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files", quote(path), maxText>>20)
+	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files, and git blame, run by bash, at all", quote(path), maxText>>20)
 }
 
 func (b *blame) originOf(commit *repo.Link, path string, blob repo.ID) *origin {

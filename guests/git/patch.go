@@ -55,20 +55,20 @@ func (c *call) workingContent(f file) (content, error) {
 	if f.mode == repo.ModeLink {
 		target, err := os.Readlink(name)
 		if err != nil {
-			return content{}, tool.IO("read the link %s: %w", show(name), err)
+			return content{}, tool.IO("read the link %s: %w; try again, or do without it", show(name), err)
 		}
 		return contentOf([]byte(target)), nil
 	}
 	info, err := os.Lstat(name)
 	if err != nil {
-		return content{}, tool.IO("read %s: %w", show(name), err)
+		return content{}, tool.IO("read %s: %w; try again, or name another path", show(name), err)
 	}
 	if info.Size() > maxCompare {
 		return content{size: info.Size(), why: "large"}, nil
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return content{}, tool.IO("read %s: %w", show(name), err)
+		return content{}, tool.IO("read %s: %w; try again, or name another path", show(name), err)
 	}
 	if e := c.indexed.Entry(f.path); e != nil {
 		if data, err = c.normal(e, c.attributesOf(f.path), data); err != nil {
