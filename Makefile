@@ -141,7 +141,7 @@ bench-files: build ## what the tools for files take on large inputs, next to sed
 	cd host/internal/peers && $(GO) run -tags bench ./files -rounds $(ROUNDS)
 
 .PHONY: bench-git
-bench-git: build ## what the tool git takes on 10,000 files and 600 commits, next to git (needed) and a native program (ROUNDS=7)
+bench-git: build ## what the tool git takes on 10,000 files, 600 commits and 60,000, next to git (needed) and a native program (ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./git -rounds $(ROUNDS)
 
 .PHONY: bench-jail

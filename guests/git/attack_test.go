@@ -385,7 +385,12 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if out := f.works(args{Operation: "diff", Path: ".env"}); !strings.Contains(out.Output, "+swordfish again") {
 		t.Errorf("what was answered for is not shown: %q", out.Output)
 	}
-	if err := os.Chmod(".env", 0); err != nil {
+	// One that cannot be opened nobody has said yes to: there the host lets nothing be seen.
+	if err := os.Remove(".env"); err != nil {
 		t.Fatal(err)
+	}
+	f.fails(args{Operation: "blame", Path: ".env", Revision: "HEAD"}, "denied", "looks like a secret")
+	if out := f.works(args{Operation: "show", Path: ".env"}); strings.Contains(out.Output, "swordfish") {
+		t.Errorf("what nobody has answered for is shown: %q", out.Output)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
@@ -17,11 +18,10 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-const (
-	maxBlameLines = 1000
-	// maxBlamed is how many commits are looked at.
-	maxBlamed = 50_000
-)
+const maxBlameLines = 1000
+
+// maxBlamed is how many commits are looked at, beside the work that they take.
+var maxBlamed = 250_000
 
 // origin is a file in a commit, to which lines may go back.
 type origin struct {
@@ -41,6 +41,7 @@ type blamed struct {
 	*origin
 	from     int
 	boundary bool
+	orOlder  bool // it was not looked at whether the line is older
 }
 
 type blame struct {
@@ -50,6 +51,8 @@ type blame struct {
 	out     []blamed // of the lines that are shown
 	first   int
 	looked  int
+	oldest  int64
+	large   bool // a version of the file was too large to be compared
 	texts   []cachedText
 }
 
@@ -97,7 +100,7 @@ func (c *call) blame() error {
 		return err
 	}
 	if lines.IsBinary(text.Data()) {
-		return tool.Parse("%s is a binary file; blame is for text", quote(c.only))
+		return tool.Parse("%s is a binary file, and blame is for text; log with path tells which commits have changed it", quote(c.only))
 	}
 	b.first = max(c.Offset, 1) - 1
 	limit := c.Limit
@@ -120,16 +123,26 @@ func (c *call) blame() error {
 		if o.commit != nil {
 			delete(b.origins, originKey{o.commit.ID, o.path}) // thousands would be kept
 		}
-		if err := b.pass(o); err != nil {
+		rest, err := b.pass(o)
+		if repo.IsTooLarge(err) && !repo.IsSpent(err) {
+			b.large = true
+		} else if err != nil && (!repo.IsSpent(err) || o.commit == nil) {
 			return err
 		}
+		if err != nil {
+			b.keep(o, rest, blamed{orOlder: true})
+		}
+		if repo.IsSpent(err) {
+			break
+		}
 	}
-	if b.looked > maxBlamed {
-		c.note("%d commits were looked at: lines marked with ^ may be older", maxBlamed)
+	for _, o := range b.queue {
+		b.keep(o, o.lines, blamed{orOlder: true})
 	}
 	if c.Shallow() {
 		c.note("the clone is shallow: lines marked with ^ may be older")
 	}
+	c.Allow(workToWrite)
 	return b.write(text)
 }
 
@@ -155,7 +168,7 @@ func (b *blame) start() (*origin, error) {
 		return nil, tool.InvalidInput("%s is a directory; blame is for a file", quote(b.only))
 	}
 	if b.secret(b.only) {
-		return nil, tool.Denied("%s looks like a secret; it is not shown", quote(b.only))
+		return nil, tool.Denied("%s looks like a secret, and is shown only if it exists and a person says yes to the call; do without it", quote(b.only))
 	}
 	o := b.originOf(&commit.Link, b.only, e.ID)
 	if b.Revision != "" || b.Worktree == "" || e.Mode == repo.ModeLink {
@@ -165,12 +178,7 @@ func (b *blame) start() (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.indexed = map[string]*repo.IndexEntry{}
-	for i := range x.Entries {
-		if x.Entries[i].Path == b.only {
-			b.indexed[b.only] = &x.Entries[i]
-		}
-	}
+	b.indexed = x
 	info, err := os.Lstat(b.abs(b.only))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return o, nil
@@ -185,11 +193,11 @@ func (b *blame) start() (*origin, error) {
 	if hashOf(now.data) == e.ID {
 		return o, nil
 	}
-	return &origin{path: b.only, text: textdiff.Lines(now.data), blob: e.ID}, nil
+	return &origin{path: b.only, text: b.call.lines(now.data), blob: e.ID}, nil
 }
 
 func (b *blame) tooLarge(path string) error {
-	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files", quote(path), maxText>>20)
+	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files, and git blame, run by bash, at all", quote(path), maxText>>20)
 }
 
 func (b *blame) originOf(commit *repo.Link, path string, blob repo.ID) *origin {
@@ -223,7 +231,7 @@ func (b *blame) textOf(o *origin) (*textdiff.Text, error) {
 	if len(data) > maxText {
 		return nil, b.tooLarge(o.path)
 	}
-	t := cachedText{o.blob, textdiff.Lines(data)}
+	t := cachedText{o.blob, b.call.lines(data)}
 	b.texts = append([]cachedText{t}, b.texts[:min(len(b.texts), maxTexts-1)]...)
 	return t.text, nil
 }
@@ -236,7 +244,11 @@ func (b *blame) give(o *origin, lines []span) {
 	if len(o.lines) == 0 {
 		heap.Push(&b.queue, o)
 	}
-	o.lines = append(o.lines, lines...)
+	if len(o.lines) == 0 {
+		o.lines = lines // in order already
+		return
+	}
+	o.lines = append(slices.Clip(o.lines), lines...)
 	slices.SortFunc(o.lines, func(a, b span) int {
 		if a.from != b.from {
 			return a.from - b.from
@@ -245,54 +257,82 @@ func (b *blame) give(o *origin, lines []span) {
 	})
 }
 
-// keep says that lines go back to an origin and no further.
-func (b *blame) keep(o *origin, lines []span, boundary bool) {
+// join adds a span to others, to the last of them if it goes on there: each version of a
+// file would leave more of them.
+func join(spans []span, s span) []span {
+	if i := len(spans) - 1; i >= 0 && spans[i].at+spans[i].n == s.at && spans[i].from+spans[i].n == s.from {
+		spans[i].n += s.n
+		return spans
+	}
+	return append(spans, s)
+}
+
+// keep says that lines go back to an origin and no further, or not known to.
+func (b *blame) keep(o *origin, lines []span, as blamed) {
+	as.origin = o
 	for _, l := range lines {
 		for i := range l.n {
-			b.out[l.at-b.first+i] = blamed{o, l.from + i, boundary}
+			as.from = l.from + i
+			b.out[l.at-b.first+i] = as
 		}
 	}
 }
 
-// pass passes lines on to the parents of a commit, as far as they have them.
-func (b *blame) pass(o *origin) error {
+// pass passes lines on to the parents of a commit, as far as they have them. With an
+// error it returns those of which that is not known.
+func (b *blame) pass(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil
 	if err := b.Check(); err != nil {
-		return err
+		return lines, err
 	}
 	if o.commit == nil { // what is not committed
 		head, err := b.CommitOf("HEAD")
 		if err != nil {
-			return err
+			return lines, err
 		}
 		rest, err := b.share(o, b.originOf(&head.Link, o.path, o.blob), lines)
-		b.keep(o, rest, false)
-		return err
+		if err == nil {
+			b.keep(o, rest, blamed{})
+		}
+		return rest, err
 	}
-	if b.looked++; b.looked > maxBlamed || len(o.commit.Parents) == 0 {
-		b.keep(o, lines, true)
-		return nil
+	if b.looked == maxBlamed {
+		b.keep(o, lines, blamed{orOlder: true})
+		return nil, nil
+	}
+	if len(o.commit.Parents) == 0 {
+		b.keep(o, lines, blamed{boundary: true})
+		return nil, nil
+	}
+	if b.Unchanged(o.commit, o.path) {
+		p, err := b.Parent(o.commit, 0)
+		if err == nil {
+			b.seen(o)
+			b.give(b.originOf(p, o.path, o.blob), lines)
+		}
+		return lines, err
 	}
 	var parents []*origin
 	var without []*repo.Link
-	for _, id := range o.commit.Parents {
-		p, err := b.Link(id)
+	for i := range o.commit.Parents {
+		p, err := b.Parent(o.commit, i)
 		if err != nil {
-			return err
+			return lines, err
 		}
 		e, found := repo.Entry{ID: o.blob}, true
 		if p.Tree != o.commit.Tree {
 			if e, found, err = b.Lookup(p.Tree, o.path); err != nil {
-				return err
+				return lines, err
 			}
 		}
 		switch {
 		case !found || repo.Type(e.Mode) == repo.ModeTree || e.Mode == repo.ModeGitlink:
 			without = append(without, p)
 		case e.ID == o.blob:
+			b.seen(o)
 			b.give(b.originOf(p, o.path, e.ID), lines)
-			return nil
+			return nil, nil
 		default:
 			parents = append(parents, b.originOf(p, o.path, e.ID))
 		}
@@ -300,31 +340,40 @@ func (b *blame) pass(o *origin) error {
 	for _, p := range without {
 		from, err := b.renamed(o, p)
 		if err != nil {
-			return err
+			return lines, err
 		}
 		if from == nil {
 			continue
 		}
 		if from.blob == o.blob {
+			b.seen(o)
 			b.give(from, lines)
-			return nil
+			return nil, nil
 		}
 		parents = append(parents, from)
 	}
 	for i, p := range parents {
 		if len(lines) == 0 {
-			return nil
+			break
 		}
 		if slices.ContainsFunc(parents[:i], func(other *origin) bool { return other.blob == p.blob }) {
 			continue
 		}
-		var err error
-		if lines, err = b.share(o, p, lines); err != nil {
-			return err
+		rest, err := b.share(o, p, lines)
+		if err != nil {
+			return lines, err
 		}
+		lines = rest
 	}
-	b.keep(o, lines, false)
-	return nil
+	b.seen(o)
+	b.keep(o, lines, blamed{})
+	return nil, nil
+}
+
+// seen counts a commit that was looked at.
+func (b *blame) seen(o *origin) {
+	b.looked++
+	b.oldest = o.commit.When
 }
 
 // renamed finds the file under another name in a parent.
@@ -361,7 +410,7 @@ func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := textdiff.Diff(old, now, b.Check)
+	changes, err := b.compare(old, now)
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +429,7 @@ func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
 			ch := changes[i]
 			if shift = ch.A - ch.B; l.from < ch.B {
 				n := min(l.n, ch.B-l.from)
-				given = append(given, span{l.at, l.from + shift, n})
+				given = join(given, span{l.at, l.from + shift, n})
 				l = span{l.at + n, l.from + n, l.n - n}
 				continue
 			}
@@ -388,7 +437,7 @@ func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
 			if n <= 0 {
 				n = l.n // the end of the text
 			}
-			rest = append(rest, span{l.at, l.from, n})
+			rest = join(rest, span{l.at, l.from, n})
 			l = span{l.at + n, l.from + n, l.n - n}
 		}
 	}
@@ -396,13 +445,31 @@ func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
 	return rest, nil
 }
 
+// noteOlder says what was not found out of some lines.
+func (b *blame) noteOlder(lines int) {
+	why := fmt.Sprintf("%d commits were looked at, back to %s, which is as much as one call may do", b.looked, time.Unix(b.oldest, 0).UTC().Format(time.DateOnly))
+	if b.large {
+		why = fmt.Sprintf("an older version of the file has more than %d MiB, or another is too large to look at", maxText>>20)
+	}
+	command := "git blame -L FROM,TO "
+	if b.Revision != "" {
+		command += oneLine(b.Revision) + " "
+	}
+	b.note("%s: %d of the %d lines are marked \"or older\", which are of the commit that stands there or of an older one; %s-- %s, run by bash, finds them%s",
+		why, lines, len(b.out), command, quote(b.only), b.faster())
+}
+
 func (b *blame) write(text *textdiff.Text) error {
 	type row struct{ hash, path, author, date string }
 	rows := make([]row, len(b.out))
-	short := 0
+	short, older := 0, 0
 	authors := map[repo.ID]repo.Signature{}
 	for _, l := range b.out {
-		if l.commit == nil {
+		if l.orOlder {
+			older++
+			short = max(short, len(b.Short(l.commit.ID)))
+		}
+		if l.commit == nil || l.orOlder {
 			continue
 		}
 		if _, known := authors[l.commit.ID]; !known {
@@ -423,12 +490,15 @@ func (b *blame) write(text *textdiff.Text) error {
 		r := row{path: quote(l.path), hash: strings.Repeat("0", short), author: "Not Committed Yet", date: strings.Repeat("-", len("2006-01-02"))}
 		if l.commit != nil {
 			r.hash = l.commit.ID.String()[:short]
-			if l.boundary {
+			if l.boundary || l.orOlder {
 				r.hash = "^" + r.hash[:short-1]
 			}
 			author := authors[l.commit.ID]
+			if l.orOlder {
+				author = repo.Signature{Name: "or older", When: time.Unix(l.commit.When, 0).UTC()}
+			}
 			r.author = oneLine(author.Name)
-			r.date = author.When.Format("2006-01-02")
+			r.date = author.When.Format(time.DateOnly)
 		}
 		const longest = 60
 		if utf8.RuneCountInString(r.author) > longest {
@@ -438,6 +508,9 @@ func (b *blame) write(text *textdiff.Text) error {
 		widePath = max(widePath, utf8.RuneCountInString(r.path))
 		wideAuthor = max(wideAuthor, utf8.RuneCountInString(r.author))
 		rows[i] = r
+	}
+	if older > 0 {
+		b.noteOlder(older)
 	}
 	wideNumber := len(strconv.Itoa(b.first + len(rows)))
 	b.page.skip, b.page.limit = 0, 0

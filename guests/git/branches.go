@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
@@ -18,14 +19,34 @@ func (c *call) branches() error {
 			return err
 		}
 	}
-	for _, group := range []struct{ below, prefix string }{
-		{"refs/heads/", ""}, {"refs/remotes/", "remotes/"}, {"refs/tags/", "tags/"},
-	} {
-		refs, more, err := c.Refs(group.below)
+	groups := []struct {
+		below, prefix, what string
+		refs                []repo.Ref
+	}{
+		{below: "refs/heads/", what: "branches"}, {below: "refs/remotes/", prefix: "remotes/", what: "branches of remotes"}, {below: "refs/tags/", prefix: "tags/", what: "tags"},
+	}
+	var counts []string
+	for i := range groups {
+		g := &groups[i]
+		refs, more, err := c.Refs(g.below)
 		if err != nil {
 			return err
 		}
-		for _, ref := range refs {
+		g.refs = refs
+		count := fmt.Sprintf("%d %s", len(refs), g.what)
+		if more {
+			count = "more than " + count
+			c.note("only the first %d %s are listed; git for-each-ref %s, run by bash, lists all", len(refs), g.what, g.below)
+		}
+		counts = append(counts, count)
+	}
+	defer func() {
+		if c.page.full {
+			c.note("in all there are %s", strings.Join(counts, ", "))
+		}
+	}()
+	for _, group := range groups {
+		for _, ref := range group.refs {
 			mark := "  "
 			if ref.Name == head.Branch {
 				mark = "* "
@@ -33,9 +54,6 @@ func (c *call) branches() error {
 			if err := c.page.line(mark + group.prefix + strings.TrimPrefix(ref.Name, group.below) + " " + c.Short(ref.ID)); err != nil {
 				return err
 			}
-		}
-		if more {
-			c.note("there are more than %d references in %s", repo.MaxRefs, group.below)
 		}
 	}
 	if head.Branch != "" && head.ID.IsZero() {

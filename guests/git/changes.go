@@ -54,9 +54,10 @@ func sortChanges(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int { return strings.Compare(a.path(), b.path()) })
 }
 
+// maxChanges is how many files may differ.
+var maxChanges = 50_000
+
 const (
-	// maxChanges is how many files may differ.
-	maxChanges = 50_000
 	// maxTreeDepth is how deep a tree may be.
 	maxTreeDepth = 500
 	// maxTrees is how many trees are gone into.

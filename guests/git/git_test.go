@@ -175,7 +175,7 @@ func (f *fixture) sameEverywhere() {
 	}
 	f.same(args{Operation: "diff", Revision: "HEAD"}, "diff", "HEAD")
 	f.same(args{Operation: "log", Limit: 200}, "log", "--oneline", "-200")
-	f.same(args{Operation: "show", Revision: "HEAD"}, "show", "--first-parent", "HEAD")
+	f.same(args{Operation: "show", Revision: "HEAD", Format: "patch"}, "show", "--first-parent", "HEAD")
 }
 
 func TestLikeGitInEverySituation(t *testing.T) {
@@ -517,7 +517,7 @@ func TestWrongArguments(t *testing.T) {
 	f.fails(args{Operation: "blame", Path: "a", Format: "full"}, "invalid-input", "format is for")
 	f.fails(args{Operation: "push"}, "invalid-input", "status, log")
 	f.fails(args{Operation: "log", Path: ".git/config"}, "invalid-input", "git directory")
-	f.fails(args{Operation: "log", Revision: "HEAD HEAD"}, "invalid-input", "A..B")
+	f.fails(args{Operation: "log", Revision: "HEAD...HEAD"}, "invalid-input", "A..B")
 	f.fails(args{Operation: "show", Revision: "HEAD..HEAD"}, "invalid-input", "one revision")
 	t.Chdir(t.TempDir())
 	f.fails(args{Operation: "status"}, "NOT_A_REPOSITORY", "--mount")

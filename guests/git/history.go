@@ -2,6 +2,7 @@ package main
 
 import (
 	"container/heap"
+	"strings"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
@@ -40,66 +41,115 @@ func (h *byDate) add(c *repo.Link) {
 
 func (h *byDate) next() *repo.Link { return heap.Pop(h).(dated).commit }
 
-const (
+// What is held of a history bounds how many commits are looked at, beside the work that
+// they take.
+var (
 	// maxWalk is how many commits are looked at in a history of which few are shown.
-	maxWalk = 100_000
+	maxWalk = 250_000
 	// maxMarked is how many are looked at to compare two histories.
-	maxMarked = 50_000
-	// maxCounted is how many are counted for a branch and the one at origin.
-	maxCounted = 5000
+	maxMarked = 150_000
 )
+
+// maxCounted is how many are counted for a branch and the one at origin.
+const maxCounted = 5000
 
 // walk goes through history, the latest commit first.
 type walk struct {
 	*call
 	queue   byDate
 	seen    map[repo.ID]bool
-	without map[repo.ID]bool       // commits that are not wanted, nor is what comes before them
+	marks   map[repo.ID]uint8      // of a range: what is marked right is not wanted
+	partly  bool                   // marks are of no more than was looked at
+	not     []string               // what the range leaves out
 	entries map[repo.ID]repo.Entry // of trees: what they have at the path of the call
 	looked  int
 	cut     bool // there may be more
+	oldest  int64
 }
 
-func (c *call) walk(from *repo.Link) *walk {
-	w := &walk{call: c, seen: map[repo.ID]bool{from.ID: true}, entries: map[repo.ID]repo.Entry{}}
-	w.queue.add(from)
+func (c *call) walk(from ...*repo.Link) *walk {
+	w := &walk{call: c, seen: map[repo.ID]bool{}, entries: map[repo.ID]repo.Entry{}}
+	for _, l := range from {
+		w.add(l)
+	}
 	return w
 }
 
-// next returns the next commit that changes what the call is about, or nil.
+func (w *walk) add(l *repo.Link) {
+	if !w.seen[l.ID] {
+		w.seen[l.ID] = true
+		w.queue.add(l)
+	}
+}
+
+// next returns the next commit that changes what the call is about, or nil. It ends
+// early, and says so in cut, when that takes too much work; what was not looked at is
+// then in the queue.
 func (w *walk) next() (*repo.Link, error) {
 	for w.queue.Len() > 0 {
 		c := w.queue.next()
-		if w.looked++; w.looked > maxWalk {
+		mark := w.marks[c.ID]
+		if mark&right != 0 {
+			continue
+		}
+		if w.looked == maxWalk || w.partly && mark&passed == 0 {
+			w.queue.add(c)
 			w.cut = true
 			return nil, nil
 		}
-		if w.without[c.ID] {
-			continue
+		parents, shown, err := w.parentsOf(c)
+		if repo.IsSpent(err) {
+			w.queue.add(c)
+			w.cut = true
+			return nil, nil
 		}
-		parents := make([]*repo.Link, 0, len(c.Parents))
-		for _, id := range c.Parents {
-			p, err := w.Link(id)
-			if err != nil {
-				return nil, err
-			}
-			parents = append(parents, p)
-		}
-		parents, shown, err := w.simplify(c, parents)
 		if err != nil {
 			return nil, err
 		}
+		w.looked++
+		w.oldest = c.When
 		for _, p := range parents {
-			if !w.seen[p.ID] {
-				w.seen[p.ID] = true
-				w.queue.add(p)
-			}
+			w.add(p)
 		}
 		if shown {
 			return c, nil
 		}
 	}
 	return nil, nil
+}
+
+// parentsOf lists the parents of a commit that are followed, and says whether it is
+// shown.
+func (w *walk) parentsOf(c *repo.Link) ([]*repo.Link, bool, error) {
+	if w.Unchanged(c, w.only) {
+		p, err := w.Parent(c, 0)
+		return []*repo.Link{p}, false, err
+	}
+	parents := make([]*repo.Link, 0, len(c.Parents))
+	for i := range c.Parents {
+		p, err := w.Parent(c, i)
+		if err != nil {
+			return nil, false, err
+		}
+		parents = append(parents, p)
+	}
+	return w.simplify(c, parents)
+}
+
+// rest is what a revision has to be for a log of what was not looked at, or "" if that
+// is too much to say.
+func (w *walk) rest() string {
+	const most = 10
+	if w.queue.Len() > most {
+		return ""
+	}
+	names := w.not
+	for w.queue.Len() > 0 {
+		if c := w.queue.next(); w.marks[c.ID]&right == 0 {
+			names = append(names, w.Short(c.ID))
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // simplify follows only a parent that has the path as it is in the commit, if there is
@@ -148,6 +198,7 @@ const (
 	left = 1 << iota
 	right
 	inQueue
+	passed // it was in the queue, and its parents are marked
 )
 
 // marker marks what two commits lead to, the latest first.
@@ -158,10 +209,14 @@ type marker struct {
 	alone int // commits in the queue that only one leads to
 }
 
-func (c *call) marker(a, b *repo.Link) *marker {
+func (c *call) marker(a, b []*repo.Link) *marker {
 	m := &marker{call: c, marks: map[repo.ID]uint8{}}
-	m.mark(a, left)
-	m.mark(b, right)
+	for _, l := range a {
+		m.mark(l, left)
+	}
+	for _, l := range b {
+		m.mark(l, right)
+	}
 	return m
 }
 
@@ -169,9 +224,9 @@ func both(mark uint8) bool { return mark&(left|right) == left|right }
 
 func (m *marker) mark(c *repo.Link, mark uint8) {
 	was := m.marks[c.ID]
-	now := was | mark
+	now := was&^passed | mark
 	if was&inQueue == 0 {
-		if now == was {
+		if now == was&^passed {
 			return
 		}
 		m.queue.add(c)
@@ -193,17 +248,21 @@ func (m *marker) next() (*repo.Link, uint8, error) {
 		return nil, 0, nil
 	}
 	c := m.queue.next()
-	mark := m.marks[c.ID] &^ inQueue
-	m.marks[c.ID] = mark
-	if !both(mark) {
-		m.alone--
-	}
-	for _, id := range c.Parents {
-		p, err := m.Link(id)
+	parents := make([]*repo.Link, len(c.Parents))
+	for i := range parents {
+		p, err := m.Parent(c, i)
 		if err != nil {
 			return nil, 0, err
 		}
-		m.mark(p, mark)
+		parents[i] = p
+	}
+	mark := m.marks[c.ID] &^ inQueue
+	m.marks[c.ID] = mark | passed
+	if !both(mark) {
+		m.alone--
+	}
+	for _, p := range parents {
+		m.mark(p, mark&(left|right))
 	}
 	return c, mark, nil
 }
@@ -246,7 +305,7 @@ func (c *call) markerOf(a, b repo.ID) (*marker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.marker(x, y), nil
+	return c.marker([]*repo.Link{x}, []*repo.Link{y}), nil
 }
 
 // mergeBase is a commit that both lead to, the latest; nil if there is none.
@@ -255,53 +314,48 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 		return c.Link(a)
 	}
 	m, err := c.markerOf(a, b)
-	if err != nil {
-		return nil, err
-	}
-	for range maxMarked {
-		commit, mark, err := m.next()
-		if err != nil {
-			return nil, err
+	for n := 0; err == nil; n++ {
+		if n == maxMarked {
+			return nil, tooFar(n)
 		}
-		if commit == nil {
+		var commit *repo.Link
+		var mark uint8
+		if commit, mark, err = m.next(); repo.IsSpent(err) {
+			return nil, tooFar(n)
+		} else if err == nil && commit == nil {
 			break
 		}
-		if both(mark) {
+		if err == nil && both(mark) {
 			return commit, nil
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	for m.queue.Len() > 0 {
 		if commit := m.queue.next(); both(m.marks[commit.ID]) {
 			return commit, nil
 		}
 	}
-	if m.alone > 0 {
-		return nil, repo.TooLarge("the two differ by more than %d commits, and what both come from was not found; A..B compares them", maxMarked)
-	}
 	return nil, nil
 }
 
-// exclude has a walk leave out what a commit leads to.
-func (w *walk) exclude(from, to *repo.Link) error {
+func tooFar(n int) error {
+	return repo.TooLarge("%d commits were looked at, and what the two have in common was not found; A..B compares them, and git merge-base, run by bash, finds it", n)
+}
+
+// exclude has a walk from some commits leave out what others lead to.
+func (w *walk) exclude(from, to []*repo.Link) error {
 	m := w.marker(to, from)
-	w.without = map[repo.ID]bool{}
+	w.marks = m.marks
 	for n := 0; ; n++ {
 		commit, _, err := m.next()
-		if err != nil {
+		if w.partly = repo.IsSpent(err) || n == maxMarked && commit != nil; w.partly {
+			w.looked = 0
+			return nil
+		}
+		if err != nil || commit == nil {
 			return err
 		}
-		if commit == nil {
-			break
-		}
-		if n == maxMarked {
-			w.note("the histories differ by more than %d commits; older ones may be listed although both have them", maxMarked)
-			break
-		}
 	}
-	for id, mark := range m.marks {
-		if mark&right != 0 {
-			w.without[id] = true
-		}
-	}
-	return nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -25,7 +27,11 @@ func (c *call) log() error {
 	if err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
+	if w.partly {
+		c.Allow(workToWrite)
+	}
+	n := 0
+	for ; ; n++ {
 		link, err := w.next()
 		if err != nil {
 			return err
@@ -36,31 +42,30 @@ func (c *call) log() error {
 		if n < c.Offset {
 			continue
 		}
-		before := c.page.out.String()
 		if n == c.Offset+limit {
 			c.page.full, c.page.next = true, n
 			break
 		}
-		commit, err := c.Commit(link.ID)
-		if err != nil {
-			return err
-		}
-		if err := c.logEntry(commit, n > c.Offset); err == errFull && n > c.Offset {
+		before := c.page.out.String()
+		err = c.logEntryOf(link, n > c.Offset)
+		if (err == errFull || repo.IsSpent(err)) && n > c.Offset {
 			// The commit comes with the next page, as a whole.
 			c.page = page{full: true, next: n}
 			c.page.out.WriteString(before)
 			break
-		} else if err != nil {
-			if err == errFull {
-				c.page.next = n + 1
-				c.note("the commit %s is too long to be shown as a whole; operation show pages through it", c.Short(commit.ID))
-			}
+		}
+		if err == errFull {
+			c.page.next = n + 1
+			c.note("the commit %s is too long to be shown as a whole; operation show pages through it", c.Short(link.ID))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	switch {
 	case w.cut:
-		c.note("%d commits were looked at; what is older is not listed", maxWalk)
+		c.Allow(workToWrite)
+		c.noteCut(w)
 	case c.page.out.Len() == 0 && c.Offset > 0:
 		c.note("there are no more commits")
 	case c.page.out.Len() == 0 && c.only != "":
@@ -74,32 +79,101 @@ func (c *call) log() error {
 	return nil
 }
 
-// walkOf starts a walk at a revision or a range.
+// workToWrite is allowed when a call has done what it may, to write what it has found.
+const workToWrite = 1_000_000
+
+// noteCut says what of a history was not looked at, and how to go on.
+func (c *call) noteCut(w *walk) {
+	command := "git log --oneline"
+	if c.Revision != "" {
+		command += " " + oneLine(c.Revision)
+	}
+	if c.only != "" {
+		command += " -- " + quote(c.only)
+	}
+	if w.partly && w.looked == 0 {
+		c.note("%d commits were looked at, which is as much as one call may do, and all are such as the range leaves out: whether there are others is not known; "+
+			"%s, run by bash, tells", len(w.marks), command)
+		return
+	}
+	text := fmt.Sprintf("%d commits were looked at, back to %s, which is as much as one call may do; older ones are not listed",
+		w.looked, time.Unix(w.oldest, 0).UTC().Format(time.DateOnly))
+	if c.page.out.Len() == 0 {
+		text += ", and none that are newer are to be listed"
+	}
+	if rest := w.rest(); rest != "" {
+		text += fmt.Sprintf("; to go on, call git again with revision=%q, and offset=0", rest)
+	}
+	c.note("%s; %s, run by bash, lists all%s", text, command, c.faster())
+}
+
+// faster is what makes a repository quicker to look at.
+func (c *call) faster() string {
+	if c.HasFilters() || c.Shallow() {
+		return ""
+	}
+	return "; once a person has run git commit-graph write --reachable --changed-paths, more is looked at in a call"
+}
+
+// walkOf starts a walk at some revisions, or of a range: A..B, or B ^A.
 func (c *call) walkOf(revision string) (*walk, error) {
-	a, b, three, ok := cutRange(revision)
-	if !ok {
-		from, err := c.CommitOf(revision)
+	var from, to []*repo.Link
+	var not []string
+	add := func(rev string, out *[]*repo.Link) error {
+		commit, err := c.CommitOf(rev)
+		if err == nil {
+			var l *repo.Link
+			l, err = c.Link(commit.ID)
+			*out = append(*out, l)
+		}
+		return err
+	}
+	const most = 32
+	words := strings.Fields(revision)
+	if len(words) == 0 {
+		words = []string{"HEAD"}
+	}
+	if len(words) > most {
+		return nil, tool.InvalidInput("revision has %d words; log takes %d", len(words), most)
+	}
+	for _, word := range words {
+		var err error
+		if a, b, three, ok := cutRange(word); three {
+			return nil, tool.InvalidInput("revision %q: log takes A..B; A...B is for diff", revision)
+		} else if ok {
+			not = append(not, "^"+a)
+			if err = add(a, &from); err == nil {
+				err = add(b, &to)
+			}
+		} else if name, excluded := strings.CutPrefix(word, "^"); excluded {
+			not = append(not, word)
+			err = add(name, &from)
+		} else {
+			err = add(word, &to)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return c.walk(&from.Link), nil
 	}
-	if strings.Contains(revision, " ") {
-		return nil, tool.InvalidInput("revision %q: log takes one revision or a range A..B", revision)
+	if len(to) == 0 {
+		if err := add("HEAD", &to); err != nil {
+			return nil, err
+		}
 	}
-	from, err := c.CommitOf(a)
+	w := c.walk(to...)
+	if len(from) == 0 {
+		return w, nil
+	}
+	w.not = not
+	return w, w.exclude(from, to)
+}
+
+func (c *call) logEntryOf(link *repo.Link, more bool) error {
+	commit, err := c.Commit(link.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	to, err := c.CommitOf(b)
-	if err != nil {
-		return nil, err
-	}
-	if three {
-		return nil, tool.InvalidInput("revision %q: log takes A..B; A...B is for diff", revision)
-	}
-	w := c.walk(&to.Link)
-	return w, w.exclude(&from.Link, &to.Link)
+	return c.logEntry(commit, more)
 }
 
 func (c *call) logEntry(commit *repo.Commit, more bool) error {
@@ -169,7 +243,7 @@ func oneLine(s string) string {
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
 	if len(commit.Parents) > 0 {
-		parent, err := c.Link(commit.Parents[0])
+		parent, err := c.Parent(&commit.Link, 0)
 		if err != nil {
 			return err
 		}
@@ -180,8 +254,19 @@ func (c *call) commitChanges(commit *repo.Commit) error {
 		return err
 	}
 	if len(commit.Parents) > 1 {
-		if err := c.page.linef("[a merge, compared with its first parent %s]", c.Short(commit.Parents[0])); err != nil {
+		// What it merges is in other commits; git shows only what a person had to solve.
+		text, first := "[a merge, compared with its first parent %s]", c.Short(commit.Parents[0])
+		if c.Operation == "log" && c.Format == "patch" {
+			return c.page.linef("[a merge, which changes %s of its first parent %s; show with this commit names them]", counted(len(changes), "file"), first)
+		}
+		if c.Format == "" {
+			text = "[a merge: the files in which it differs from its first parent %s; show with path has the lines of one, and format=patch those of all]"
+		}
+		if err := c.page.linef(text, first); err != nil {
 			return err
+		}
+		if c.Format == "" && c.only == "" {
+			return c.nameStatus(changes)
 		}
 	} else if len(commit.Parents) == 0 && c.Shallow() {
 		c.note("the clone is shallow and ends at %s: all files are shown as new", c.Short(commit.ID))

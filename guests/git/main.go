@@ -28,12 +28,13 @@ func init() {
 		run, tool.ReadsFiles(),
 		tool.Errors("NOT_A_REPOSITORY: path is in no repository, or its git directory is not among the granted ones; grant it with --mount",
 			"UNKNOWN_REVISION: revision names nothing; the error says what may have been meant, and operation branches lists what there is",
-			"NOT_FOUND: the revision has no such path",
-			"CORRUPT_REPOSITORY: an object is missing or is not one, or the index or a reference is not as git makes them; git fsck tells more",
-			"TOO_LARGE: more than a limit; name a path or a smaller range",
-			"UNSUPPORTED: only git itself reads that: SHA-256, reftable, a split or sparse index, objects that a partial clone has left out, @{...}",
+			"NOT_FOUND: no file matches path, or the revision has none of that name; the error says where to look",
+			"CORRUPT_REPOSITORY: an object is missing or is not one, or the index or a reference is not as git makes them; git fsck, run by bash, tells more",
+			"TOO_LARGE: more than a limit, and there is no part to show; name a path or a smaller range, or run git by bash",
+			"UNSUPPORTED: only git itself, run by bash, does that: SHA-256, reftable, a split or sparse index, objects that a partial clone has left out, @{...}; "+
+				"or files are compared that are not there: of a bare repository, or of one of which only .git is granted",
 			"PARSE_ERROR: blame of a binary file",
-			"DENIED: blame of a file that looks like a secret",
+			"DENIED: blame of a file that looks like a secret, and is no longer there",
 			"IO_ERROR: a file could not be read",
 			"INVALID_ARGUMENTS: an argument that the operation does not have, or an offset beyond the end"),
 		tool.Limits("50 KB of output, 200 commits and 1000 lines of blame a call",
@@ -42,8 +43,10 @@ func init() {
 				"are untracked, and no filter, textconv, external diff, replacement or graft applies; of .gitattributes it knows text, eol, diff, binary and filter=lfs",
 			"whether a file of the worktree may be executed is not seen",
 			"a file that looks like a secret is shown only if a call names it as path and a person says yes; of a commit it is not shown if it is no longer there",
-			"a merge is compared with its first parent; blame follows a file that was renamed, log does not",
-			"100,000 commits are looked at for log of a path, and 50,000 for a range or blame"),
+			"a merge is compared with its first parent: show names its files, and format=patch has their lines; blame follows a file that was renamed, log does not",
+			"250,000 commits are looked at for log of a path or blame, and 150,000 for a range, or fewer if they are much work: some 50,000, "+
+				"with a commit-graph and its changed paths (git commit-graph write --reachable --changed-paths) all of them; what was found by then is shown, with how to go on",
+			"some 20,000 files are read again of which the index does not tell whether they have changed, and 10,000 references of a kind are listed"),
 		tool.Example(`{"operation":"status"}`, "the branch and what has changed"),
 		tool.Example(`{"operation":"diff","revision":"main...HEAD","format":"numstat"}`, "which files a branch changes, and by how many lines"),
 		tool.Example(`{"operation":"log","path":"src/main.go","format":"full"}`, "the commits that have changed a file"),
@@ -75,9 +78,11 @@ type call struct {
 	page  page
 	notes []string // said at the end
 
+	partial bool // not all was compared
+
 	attrs    map[string]*attributeFile // by directory
 	ownAttrs []attributeRule
-	indexed  map[string]*repo.IndexEntry // what the files are compared with
+	indexed  *repo.Index // what the files are compared with; nil: nothing
 }
 
 func run(ctx context.Context, in args) (result, error) {

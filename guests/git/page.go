@@ -64,6 +64,21 @@ func (c *call) note(format string, args ...any) {
 	}
 }
 
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func wasWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
 func (c *call) result() result {
 	out := result{}
 	if c.page.full {

@@ -35,8 +35,9 @@ func (c *call) content(f file) (content, error) {
 		return c.workingContent(f)
 	}
 	data, err := c.ReadAs(f.id, repo.KindBlob)
-	if repo.IsTooLarge(err) {
-		return content{size: repo.MaxObject + 1, why: "large"}, nil
+	if repo.IsTooLarge(err) && !repo.IsSpent(err) {
+		size, err := c.Size(f.id)
+		return content{size: int64(size), why: "large"}, err
 	}
 	return contentOf(data), err
 }
@@ -54,27 +55,53 @@ func (c *call) workingContent(f file) (content, error) {
 	if f.mode == repo.ModeLink {
 		target, err := os.Readlink(name)
 		if err != nil {
-			return content{}, tool.IO("read the link %s: %w", show(name), err)
+			return content{}, tool.IO("read the link %s: %w; try again, or do without it", show(name), err)
 		}
 		return contentOf([]byte(target)), nil
 	}
 	info, err := os.Lstat(name)
 	if err != nil {
-		return content{}, tool.IO("read %s: %w", show(name), err)
+		return content{}, tool.IO("read %s: %w; try again, or name another path", show(name), err)
 	}
 	if info.Size() > maxCompare {
 		return content{size: info.Size(), why: "large"}, nil
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return content{}, tool.IO("read %s: %w", show(name), err)
+		return content{}, tool.IO("read %s: %w; try again, or name another path", show(name), err)
 	}
-	if e := c.indexed[f.path]; e != nil {
+	if e := c.indexed.Entry(f.path); e != nil {
 		if data, err = c.normal(e, c.attributesOf(f.path), data); err != nil {
 			return content{}, err
 		}
 	}
 	return contentOf(data), nil
+}
+
+// What it costs to compare texts, see [repo.MaxWork].
+const (
+	perByteRead  = 100     // so many bytes that are cut into lines cost one unit
+	perLine      = 3       // likewise of lines that are compared
+	perByteAlike = 200     // likewise of bytes that two texts begin or end with
+	workSteps    = 1 << 12 // of the search between two checks
+)
+
+// lines cuts a text into lines.
+func (c *call) lines(data []byte) *textdiff.Text {
+	c.Spend(len(data) / perByteRead)
+	return textdiff.Lines(data)
+}
+
+// compare compares two texts.
+func (c *call) compare(old, now *textdiff.Text) ([]textdiff.Change, error) {
+	c.Spend((old.Len()+now.Len())/perLine + len(old.Data())/perByteAlike)
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return textdiff.Diff(old, now, func() error {
+		c.Spend(workSteps)
+		return c.Check()
+	})
 }
 
 // patches writes changes as git diff does.
@@ -170,8 +197,8 @@ func (c *call) patch(ch change) error {
 	case why != "":
 		return c.page.linef("[%s: %d and %d bytes, too large to compare]", quote(ch.path()), old.size, now.size)
 	}
-	x, y := textdiff.Lines(old.data), textdiff.Lines(now.data)
-	changes, err := textdiff.Diff(x, y, c.Check)
+	x, y := c.lines(old.data), c.lines(now.data)
+	changes, err := c.compare(x, y)
 	if err != nil {
 		return err
 	}
@@ -247,7 +274,7 @@ func (c *call) numstat(changes []change) error {
 				break
 			}
 			var changes []textdiff.Change
-			if changes, err = textdiff.Diff(textdiff.Lines(old.data), textdiff.Lines(now.data), c.Check); err != nil {
+			if changes, err = c.compare(c.lines(old.data), c.lines(now.data)); err != nil {
 				return err
 			}
 			for _, d := range changes {
@@ -257,6 +284,24 @@ func (c *call) numstat(changes []change) error {
 			err = c.page.linef("%d\t%d\t%s", added, removed, name)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameStatus names the files that differ, as git diff --name-status does.
+func (c *call) nameStatus(changes []change) error {
+	changes, err := c.findRenames(changes)
+	if err != nil {
+		return err
+	}
+	for _, ch := range changes {
+		name := string(ch.letter())
+		if ch.renamed() {
+			name += fmt.Sprintf("%03d\t%s", ch.score, quote(ch.from.path))
+		}
+		if err := c.page.line(name + "\t" + quote(ch.path())); err != nil {
 			return err
 		}
 	}
@@ -311,7 +356,9 @@ func (c *call) diff() error {
 	if err := c.write(changes); err != nil {
 		return err
 	}
-	if c.page.lines == 0 {
+	if c.page.lines == 0 && c.partial {
+		c.note("nothing of what was compared differs")
+	} else if c.page.lines == 0 {
 		c.note("nothing differs")
 	}
 	return nil
@@ -342,18 +389,16 @@ func (c *call) differing() ([]change, error) {
 			}
 			tree = base.Tree
 		}
+		if err := c.known(nil, tree, to.Tree); err != nil {
+			return nil, err
+		}
 		return c.diffTrees(tree, to.Tree, false)
 	}
 	x, err := c.Index()
 	if err != nil {
 		return nil, err
 	}
-	c.indexed = map[string]*repo.IndexEntry{}
-	for i := range x.Entries {
-		if e := &x.Entries[i]; c.covers(e.Path) {
-			c.indexed[e.Path] = e
-		}
-	}
+	c.indexed = x
 	var tree repo.ID
 	switch {
 	case c.Revision != "":
@@ -366,6 +411,13 @@ func (c *call) differing() ([]change, error) {
 		if tree, err = c.headTree(); err != nil {
 			return nil, err
 		}
+	}
+	head, err := c.headTree()
+	if err == nil {
+		err = c.known(x, tree, head)
+	}
+	if err != nil {
+		return nil, err
 	}
 	var staged []change
 	if c.Staged || c.Revision != "" {
@@ -431,7 +483,7 @@ func (c *call) noteConflicts(x *repo.Index) {
 		}
 	}
 	if n > 0 {
-		c.note("%d files with conflicts are not compared; status names them, and file_read shows them", n)
+		c.note("%s with conflicts %s not compared; status names what has conflicts, and file_read shows it", counted(n, "file"), wasWere(n))
 	}
 }
 

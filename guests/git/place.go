@@ -78,6 +78,30 @@ func (c *call) covers(path string) bool {
 	return c.only == "" || path == c.only || strings.HasPrefix(path, c.only) && path[len(c.only)] == '/'
 }
 
+// known refuses a path that is nowhere: neither in the index nor in some trees nor in
+// the worktree.
+func (c *call) known(x *repo.Index, trees ...repo.ID) error {
+	if c.only == "" || x.Has(c.only) {
+		return nil
+	}
+	for _, tree := range trees {
+		if tree.IsZero() {
+			continue
+		}
+		if _, found, err := c.Lookup(tree, c.only); found || err != nil {
+			return err
+		}
+	}
+	if x != nil && c.Worktree != "" {
+		if _, err := os.Lstat(c.abs(c.only)); err == nil {
+			return nil
+		}
+		return tool.NotFound("%s did not match any file: it is neither in the work tree nor in the index nor in the commit; glob finds files by name, "+
+			"and log with this path tells whether it was removed", show(c.abs(c.only)))
+	}
+	return tool.NotFound("%s did not match any file of the two revisions; log with this path tells which commits have changed it", show(c.only))
+}
+
 // leads reports whether something in a directory, which ends in a slash or is "",
 // is covered.
 func (c *call) leads(dir string) bool {

@@ -19,6 +19,9 @@ const (
 	maxRenamePairs = 40_000
 	maxRenameFile  = 512 << 10
 	maxRenameBytes = 24 << 20
+	perRenameByte  = 30        // so many bytes that are read cost a unit of work
+	perRenamePiece = 8         // likewise of pieces that are compared
+	maxRenameWork  = 2_000_000 // of comparing
 )
 
 // findRenames joins what was removed with what was added where one is the other under
@@ -63,6 +66,7 @@ type renames struct {
 	used    map[int]bool
 	sums    map[int]*spans
 	read    int
+	work    int // of comparing
 }
 
 func (r *renames) left(of []int) (out []int) {
@@ -200,6 +204,12 @@ func (r *renames) score(from, to, least int) (int, error) {
 	if small == 0 || large*(fullScore-least) < (large-small)*fullScore {
 		return 0, nil
 	}
+	cost := len(a.bytes)/perRenamePiece + 1
+	r.Spend(cost)
+	if r.work += cost; r.work > maxRenameWork {
+		r.note("so many files were removed and added that not all renames with changes were found")
+		return 0, nil
+	}
 	both := 0
 	for hash, n := range a.bytes {
 		both += min(n, b.bytes[hash])
@@ -220,6 +230,7 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 		return nil, err
 	}
 	r.read += len(c.data)
+	r.Spend(len(c.data) / perRenameByte)
 	if c.why != "" || len(c.data) > maxRenameFile || r.read > maxRenameBytes {
 		r.sums[i] = nil
 		return nil, nil

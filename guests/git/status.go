@@ -26,6 +26,9 @@ func (c *call) status() error {
 	if err != nil {
 		return err
 	}
+	if err := c.known(x, tree); err != nil {
+		return err
+	}
 	staged, err := c.diffIndex(tree, x)
 	if err != nil {
 		return err
@@ -43,7 +46,9 @@ func (c *call) status() error {
 	if err := c.shortStatus(staged, s.found, conflicts(x, c.covers), s.unknown); err != nil {
 		return err
 	}
-	if c.page.lines == 1 && c.only == "" {
+	if c.page.lines == 1 && c.partial {
+		c.note("nothing of what was compared is changed or untracked")
+	} else if c.page.lines == 1 && c.only == "" {
 		c.note("nothing is changed or untracked")
 	} else if c.page.lines == 1 {
 		c.note("nothing is changed or untracked in %s", quote(c.only))

@@ -31,7 +31,18 @@ type scan struct {
 	unknown []string // paths that are not tracked; a directory of nothing else ends in a slash
 	seen    []bool   // of the entries of the index: they exist
 	same    []bool   // likewise: what exists has the size and the times of it
+	reread  int      // work that files took whose times say nothing
+	left    int      // files for which there was too much of that
 }
+
+// What it costs to read a file again, see [repo.MaxWork]; maxReread is how much of the
+// work may go to that.
+const (
+	workReread = 220
+	perReread  = 200 // so many bytes cost one unit
+)
+
+var maxReread = repo.MaxWork / 2
 
 // scanWorktree compares the files with the index.
 func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
@@ -48,7 +59,11 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	}
 	entries, err := readDir(c.Worktree)
 	if err != nil {
-		return nil, tool.IO("list %s: %w", c.Worktree, err)
+		return nil, tool.IO("list %s: %w; grant it with --mount, if it exists", c.Worktree, err)
+	}
+	if c.hidden(entries) {
+		return nil, repo.Unsupported("the files of %s are not visible here, but only its git directory is; grant the directory with --mount; "+
+			"log, show, and diff with staged or A..B, work", show(c.Worktree))
 	}
 	if err := s.dir("", entries, 0, len(x.Entries), untracked, ignore); err != nil {
 		return nil, err
@@ -62,9 +77,26 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 			return nil, err
 		}
 	}
+	if s.left > 0 {
+		s.partial = true
+		s.note("%s may have changed and %s not compared, as that is more than one call reads again: the index does not have their times; git status, run by bash, compares all and corrects it",
+			counted(s.left, "file"), wasWere(s.left))
+	}
 	sortChanges(s.found)
 	slices.Sort(s.unknown)
 	return s, nil
+}
+
+// hidden reports whether the worktree is no granted directory but one that only leads to
+// one, which is its git directory. Such a directory has no time.
+func (c *call) hidden(entries search.Listing) bool {
+	for _, e := range entries {
+		if e.Name != ".git" {
+			return false
+		}
+	}
+	info, err := os.Stat(c.Worktree)
+	return err == nil && info.ModTime().UnixNano() == 0
 }
 
 // compareTimes finds out for most files that they are unchanged, with few calls of the
@@ -315,6 +347,10 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 	}
 	same := false
 	if err == nil {
+		if s.reread += workReread + int(info.Size()/perReread); s.reread > maxReread {
+			s.left++
+			return nil
+		}
 		same, err = s.unchanged(e, info)
 	}
 	if err != nil {

@@ -14,6 +14,9 @@ type Link struct {
 	Tree    ID
 	Parents []ID  // none where a shallow clone ends
 	When    int64 // it was committed, in seconds since 1970
+
+	at        uint32   // its position in the commit-graph, and 1; or 0
+	parentsAt []uint32 // if it is there: those of its parents
 }
 
 // Commit is a commit.
@@ -105,8 +108,31 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 // Link is Commit for what stands at the beginning of a commit, of which no more is
 // read. Histories consist of thousands.
 func (r *Repo) Link(id ID) (*Link, error) {
+	if l := r.links[id]; l != nil {
+		return l, nil
+	}
+	if at, ok := r.position(id); ok {
+		if l := r.linkAt(at); l != nil {
+			return l, nil
+		}
+	}
+	l, err := r.readLink(id)
+	if err == nil && len(r.links) < maxLinks {
+		r.links[id] = l
+	}
+	return l, err
+}
+
+// maxLinks is how many are known that are in no commit-graph: 10 MB of them.
+const maxLinks = 60_000
+
+func (r *Repo) readLink(id ID) (*Link, error) {
 	const usual = 384 // bytes, up to who has committed it
-	if kind, data, _, err := r.read(id, usual); err == nil && kind == KindCommit {
+	kind, data, _, err := r.read(id, usual)
+	if IsTooLarge(err) && !IsSpent(err) { // a delta
+		kind, data, _, err = r.read(id, maxCut)
+	}
+	if err == nil && kind == KindCommit {
 		if l, ok := parseLink(id, data); ok {
 			if r.shallow[id] {
 				l.Parents = nil
@@ -120,6 +146,19 @@ func (r *Repo) Link(id ID) (*Link, error) {
 	}
 	l := c.Link // without the rest of it
 	return &l, nil
+}
+
+// Parent is the i-th parent of a commit.
+func (r *Repo) Parent(l *Link, i int) (*Link, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if i < len(l.parentsAt) {
+		if p := r.linkAt(l.parentsAt[i]); p != nil {
+			return p, nil
+		}
+	}
+	return r.Link(l.Parents[i])
 }
 
 // parseLink reads the beginning of a commit, if it is such as git makes it.
@@ -147,9 +186,32 @@ func parseLink(id ID, data []byte) (*Link, bool) {
 		return nil, false
 	}
 	if value, ok = line("committer "); ok {
-		l.When = signature(value).When.Unix()
+		l.When = whenOf(value)
 	}
 	return l, ok
+}
+
+// whenOf is the time of a signature without the rest of it.
+func whenOf(text string) int64 {
+	text = strings.TrimLeft(text[strings.LastIndexByte(text, '>')+1:], " ")
+	end := 0
+	for end < len(text) && end <= maxDigits && '0' <= text[end] && text[end] <= '9' {
+		end++
+	}
+	return secondsOf(text[:end])
+}
+
+// maxDigits is how many digits seconds since 1970 have.
+const maxDigits = 13
+
+// secondsOf reads seconds since 1970.
+func secondsOf(digits string) int64 {
+	const lastSecond = 1 << 40 // beyond which no calendar goes
+	seconds, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || seconds < 0 || seconds > lastSecond {
+		return 0
+	}
+	return seconds
 }
 
 // utf8Of is text that is UTF-8, or else, if it says so, Latin-1.
@@ -179,12 +241,7 @@ func signature(text string) (s Signature) {
 	if len(fields) == 0 {
 		return s
 	}
-	const lastSecond = 1 << 40 // beyond which no calendar goes
-	seconds, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil || seconds < 0 || seconds > lastSecond {
-		seconds = 0
-	}
-	offset := 0
+	seconds, offset := secondsOf(fields[0]), 0
 	if len(fields) > 1 {
 		if zone, err := strconv.Atoi(fields[1]); err == nil && -10000 < zone && zone < 10000 {
 			offset = (zone/100*60 + zone%100) * 60

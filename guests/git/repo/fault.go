@@ -25,6 +25,11 @@ func unknown(format string, args ...any) error {
 
 // Corrupt is an error of a repository that is not as git makes one.
 func Corrupt(format string, args ...any) error {
+	return corrupt(format+"; git fsck, run by bash, tells more", args...)
+}
+
+// corrupt is Corrupt for an error that says what to do next.
+func corrupt(format string, args ...any) error {
 	return tool.Coded(codeCorrupt, tool.Parse(format, args...))
 }
 
@@ -53,7 +58,7 @@ func (r *Repo) missing(id ID) error {
 	case r.promised:
 		return Unsupported("%w: the repository is a partial clone, and the object is only at its remote; git itself, run by bash with network: true, fetches it", err)
 	case len(r.lost) > 0:
-		return Corrupt("%w; the repository borrows objects from %s, which is not among the granted directories; grant it with --mount", err, r.lost[0])
+		return corrupt("%w; the repository borrows objects from %s, which is not among the granted directories; grant it with --mount", err, r.lost[0])
 	}
-	return Corrupt("%w; git fsck, run by bash, tells more", err)
+	return Corrupt("%w", err)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 	"unicode"
 )
@@ -60,7 +61,7 @@ func (r *Repo) Index() (*Index, error) {
 	}
 	data, err := readSmall(name, maxIndex)
 	if errors.Is(err, errTooLong) {
-		return nil, TooLarge("the index has more than %d MiB", maxIndex>>20)
+		return nil, TooLarge("the index has more than %d MiB; git status, run by bash, reads it", maxIndex>>20)
 	} else if err != nil {
 		return nil, Corrupt("read the index: %v", err)
 	}
@@ -69,7 +70,7 @@ func (r *Repo) Index() (*Index, error) {
 		return nil, err
 	}
 	x.MTime = info.ModTime().UnixNano()
-	return x, r.check()
+	return x, r.Check()
 }
 
 const (
@@ -79,21 +80,22 @@ const (
 
 func parseIndex(data []byte) (*Index, error) {
 	if len(data) < indexHeader+idTrailer || string(data[:4]) != "DIRC" {
-		return nil, Corrupt("the index is not one")
+		return nil, corrupt("%s does not begin as an index of git does: something else has written it, or cut it off; git status, run by bash, tells more", "the file index in the git directory")
 	}
 	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
 	if version < 2 || version > 4 {
-		return nil, Unsupported("the index has the version %d", version)
+		return nil, Unsupported("the index has the version %d, and not 2 to 4; git status, run by bash, reads it", version)
 	}
 	if count > maxIndexEntries {
-		return nil, TooLarge("the index has %d files, more than %d", count, maxIndexEntries)
+		return nil, TooLarge("the index has %d files, more than %d; git status, run by bash, reads it", count, maxIndexEntries)
 	}
 	if int(count) > len(data)/(indexStat-2) {
 		return nil, Corrupt("the index is too short for %d files", count)
 	}
-	body := string(data[:len(data)-idTrailer]) // the paths are parts of it
+	body := data[:len(data)-idTrailer]
 	x := &Index{Entries: make([]IndexEntry, 0, count)}
 	at, before := indexHeader, ""
+	var bad error
 	for range count {
 		var e IndexEntry
 		start := at
@@ -127,26 +129,33 @@ func parseIndex(data []byte) (*Index, error) {
 		if version == 4 {
 			strip, rest, ok := offsetVarint(data[at:len(body)])
 			at = len(body) - rest
-			end := strings.IndexByte(body[at:], 0)
+			end := bytes.IndexByte(body[at:], 0)
 			if !ok || strip > len(before) || end < 0 {
 				return nil, Corrupt("the index has a path that is not one")
 			}
-			e.Path = before[:len(before)-strip] + body[at:at+end]
+			e.Path = before[:len(before)-strip] + string(body[at:at+end])
 			at += end + 1
 		} else {
-			end := strings.IndexByte(body[at:], 0)
+			end := bytes.IndexByte(body[at:], 0)
 			if end < 0 {
 				return nil, Corrupt("the index has a path without end")
 			}
-			e.Path = body[at : at+end]
+			e.Path = string(body[at : at+end])
 			at += end
 			at = start + (at-start+8)&^7 // one to eight NULs
 		}
-		if !validPath(e.Path) || at > len(body) {
-			return nil, Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
+		if at > len(body) {
+			return nil, Corrupt("the index ends in the middle of a path")
 		}
 		if Type(e.Mode) == ModeTree {
-			return nil, Unsupported("the index is sparse: it has directories for files (git sparse-checkout disable, run by a person, makes it whole)")
+			return nil, errSparse
+		}
+		if !validPath(e.Path) {
+			// What a split index replaces has no path: whether it is split is told at the end.
+			if bad == nil {
+				bad = Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
+			}
+			continue
 		}
 		if !knownMode(&e.Mode) {
 			return nil, Corrupt("the index has a file of the mode %o", e.Mode)
@@ -157,8 +166,13 @@ func parseIndex(data []byte) (*Index, error) {
 		before = e.Path
 		x.Entries = append(x.Entries, e)
 	}
-	return x, x.extensions(data[at:len(body)])
+	if err := x.extensions(data[at:len(body)]); err != nil {
+		return nil, err
+	}
+	return x, bad
 }
+
+var errSparse = Unsupported("the index is sparse: it has directories for files; git status, run by bash, reads it (git sparse-checkout disable, run by a person, makes it whole)")
 
 func less(a, b *IndexEntry) bool {
 	return a.Path < b.Path || a.Path == b.Path && a.Stage < b.Stage
@@ -222,14 +236,14 @@ func (x *Index) extensions(data []byte) error {
 		data = data[8+size:]
 		switch {
 		case name == "link":
-			return Unsupported("the index is split (git update-index --no-split-index, run by a person, makes it whole)")
+			return Unsupported("the index is split; git status, run by bash, reads it (git update-index --no-split-index, run by a person, makes it whole)")
 		case name == "sdir":
-			return Unsupported("the index is sparse: it has directories for files (git sparse-checkout disable, run by a person, makes it whole)")
+			return errSparse
 		case name == "TREE":
 			x.trees = map[string]cachedTree{}
 			readTrees(x.trees, "", body, 0)
 		case name[0] < 'A' || name[0] > 'Z':
-			return Unsupported("the index needs the extension %q", name)
+			return Unsupported("the index needs the extension %q, which is not known here; git status, run by bash, reads it", name)
 		}
 	}
 	return nil
@@ -293,6 +307,31 @@ func number(s string) (n int, known, ok bool) {
 		n = n*10 + int(c-'0')
 	}
 	return n, true, true
+}
+
+// Entry finds the first entry of a path, or returns nil.
+func (x *Index) Entry(path string) *IndexEntry {
+	if x == nil {
+		return nil
+	}
+	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
+	if i == len(x.Entries) || x.Entries[i].Path != path {
+		return nil
+	}
+	return &x.Entries[i]
+}
+
+// Has reports whether there is a file or a directory of a path.
+func (x *Index) Has(path string) bool {
+	if x.Entry(path) != nil {
+		return true
+	}
+	if x == nil {
+		return false
+	}
+	below := path + "/"
+	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= below })
+	return i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
 }
 
 // Same reports how many entries from the i-th on are exactly the tree of a directory,

@@ -26,10 +26,11 @@ type inflater struct {
 	out    []byte
 	at     int
 	ended  bool // the input has
-	lit    huffman
-	dist   huffman
-	fixed  bool // lit and dist are those of blocks without tables of their own
-	lens   [maxLit + maxDist]uint8
+	lit    *huffman
+	dist   *huffman
+	own    [2]huffman // of a block with tables of its own
+	fixed  [2]huffman // of all others, once there was one
+	codes  [maxLit + maxDist]uint16
 	zeroes uint // bits behind the end of the input that were made up
 }
 
@@ -40,57 +41,62 @@ const (
 	fastBits = 9
 )
 
-// huffman decodes symbols of up to fastBits bits by a table, and others bit by bit.
+// huffman decodes symbols of up to fastBits bits by a table, and others bit by bit. A code
+// is symbol<<4 | bits.
 type huffman struct {
-	fast    [1 << fastBits]uint16 // symbol<<4 | bits, or 0
-	mask    uint64                // of the bits that it is looked up by: no more than the longest code has
-	count   [maxBits + 1]uint16   // codes by their bits
-	symbols [maxLit]uint16        // in the order of codes; of the longer ones only
+	fast  [1 << fastBits]uint16 // codes, or 0
+	mask  uint64                // of the bits that it is looked up by: no more than the longest code has
+	count [maxBits + 1]uint16   // codes by their bits
+	codes [maxLit]uint16        // by their bits
 }
 
-// build makes the tables of the lengths of codes. It reports whether these are such as
-// a complete code has, or one of a single symbol.
-func (h *huffman) build(lens []uint8) bool {
+// build makes the tables of some codes, which are in the order of their symbols. It
+// reports whether their lengths are such as a complete code has, or one of a single
+// symbol.
+func (h *huffman) build(codes []uint16) bool {
 	h.count = [maxBits + 1]uint16{}
-	for _, l := range lens {
-		h.count[l]++
+	for _, c := range codes {
+		h.count[c&maxBits]++
 	}
-	h.count[0] = 0
-	left, used, longest := 1, 0, 0
-	var next, offset [maxBits + 2]uint16
+	left, longest := 1, 0
+	var offset [maxBits + 2]uint16
 	for l := 1; l <= maxBits; l++ {
 		left = left<<1 - int(h.count[l])
 		if left < 0 {
 			return false
 		}
-		if used += int(h.count[l]); h.count[l] > 0 {
+		if h.count[l] > 0 {
 			longest = l
 		}
-		next[l+1] = (next[l] + h.count[l]) << 1
 		offset[l+1] = offset[l] + h.count[l]
 	}
-	if left > 0 && (used > 1 || used == 1 && h.count[1] != 1) {
+	if left > 0 && (len(codes) > 1 || len(codes) == 1 && h.count[1] != 1) {
 		return false
 	}
-	size := 1 << min(longest, fastBits)
-	h.mask = uint64(size - 1)
-	fast := h.fast[:size]
-	clear(fast)
-	for sym, l := range lens {
-		if l == 0 {
-			continue
-		}
-		if l > fastBits {
-			h.symbols[offset[l]] = uint16(sym)
-			offset[l]++
-			continue
-		}
-		code := next[l]
-		next[l]++
-		for i, step := int(bits.Reverse16(code)>>(16-l)), 1<<l; i < len(fast); i += step {
-			fast[i] = uint16(sym)<<4 | uint16(l)
+	for _, c := range codes {
+		l := c & maxBits
+		h.codes[offset[l]] = c
+		offset[l]++
+	}
+	// The table is that of shorter codes twice, with the codes of the next length, whose
+	// bits come in the reverse order. To copy is cheaper than to write each place.
+	size, at := 1, 0
+	h.fast[0] = 0
+	next := 0
+	for l := 1; l <= min(longest, fastBits); l++ {
+		copy(h.fast[size:2*size], h.fast[:size])
+		size *= 2
+		for range h.count[l] {
+			h.fast[next] = h.codes[at]
+			at++
+			if next == size-1 {
+				break // the last one of all
+			}
+			bit := 1 << (bits.Len(uint(next^(size-1))) - 1)
+			next = next&(bit-1) | bit
 		}
 	}
+	h.mask = uint64(size - 1)
 	return true
 }
 
@@ -138,7 +144,7 @@ func (h *huffman) symbol(next uint64) (sym int, n uint) {
 		next >>= 1
 		count := int(h.count[l])
 		if code-count < first {
-			return int(h.symbols[index+code-first]), l
+			return int(h.codes[index+code-first] >> 4), l
 		}
 		index += count
 		first = (first + count) << 1
@@ -171,13 +177,9 @@ func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 		case 0:
 			err = z.stored()
 		case 1:
-			if !z.fixed {
-				z.fixed = true
-				z.fixedTables()
-			}
+			z.fixedTables()
 			err = z.block()
 		case 2:
-			z.fixed = false
 			if err = z.tables(); err == nil {
 				err = z.block()
 			}
@@ -232,24 +234,24 @@ func (z *inflater) stored() error {
 }
 
 func (z *inflater) fixedTables() {
-	lens := z.lens[:maxLit]
-	for i := range lens {
-		switch {
-		case i < 144:
-			lens[i] = 8
-		case i < 256:
-			lens[i] = 9
-		case i < 280:
-			lens[i] = 7
-		default:
-			lens[i] = 8
+	z.lit, z.dist = &z.fixed[0], &z.fixed[1]
+	if z.lit.mask > 0 {
+		return
+	}
+	for i := range maxLit {
+		l := 8
+		if 144 <= i && i < 256 {
+			l = 9
+		} else if 256 <= i && i < 280 {
+			l = 7
 		}
+		z.codes[i] = uint16(i<<4 | l)
 	}
-	z.lit.build(lens)
+	z.lit.build(z.codes[:maxLit])
 	for i := range maxDist {
-		lens[i] = 5
+		z.codes[i] = uint16(i<<4 | 5)
 	}
-	z.dist.build(lens[:maxDist])
+	z.dist.build(z.codes[:maxDist])
 }
 
 func (z *inflater) tables() error {
@@ -261,45 +263,76 @@ func (z *inflater) tables() error {
 	for _, i := range lensOrder[:codes] {
 		lens[i] = uint8(z.take(3))
 	}
-	if !z.lit.build(lens[:]) {
+	n := 0
+	for i, l := range lens {
+		if l > 0 {
+			z.codes[n] = uint16(i<<4) | uint16(l)
+			n++
+		}
+	}
+	z.lit, z.dist = &z.own[0], &z.own[1]
+	if !z.lit.build(z.codes[:n]) {
 		return errInflate
 	}
-	for i := 0; i < lits+dists; {
-		if z.n < maxBits+7 {
+	// The codes of both follow each other. Symbols without one are left out.
+	k, last, all := 0, uint16(0), lits+dists
+	next, have, lit := z.bits, z.n, z.lit
+	for i := 0; i < all; {
+		if have < maxBits+7 {
+			z.bits, z.n = next, have
 			z.refill()
+			if next, have = z.bits, z.n; z.zeroes > have {
+				return errInflate
+			}
 		}
-		sym, n := z.lit.symbol(z.bits)
-		if n == 0 || z.zeroes > z.n {
+		e := lit.fast[next&lit.mask&(1<<fastBits-1)]
+		if e == 0 {
 			return errInflate
 		}
-		z.bits >>= n
-		z.n -= n
+		l := uint(e & maxBits)
+		next >>= l
+		have -= l
+		sym := e >> 4
 		if sym < 16 {
-			z.lens[i] = uint8(sym)
+			if last = sym; sym > 0 {
+				z.codes[k] = uint16(i<<4) | sym
+				k++
+			}
 			i++
 			continue
 		}
-		value, times := uint8(0), 0
-		switch sym {
-		case 16:
-			if i == 0 {
-				return errInflate
-			}
-			value, times = z.lens[i-1], 3+int(z.take(2))
-		case 17:
-			times = 3 + int(z.take(3))
-		default:
-			times = 11 + int(z.take(7))
-		}
-		if i+times > lits+dists {
+		least, more := 3, uint(2)
+		if sym == 17 {
+			last, more = 0, 3
+		} else if sym == 18 {
+			last, least, more = 0, 11, 7
+		} else if i == 0 {
 			return errInflate
 		}
-		for range times {
-			z.lens[i] = value
-			i++
+		end := i + least + int(next&(1<<more-1))
+		next >>= more
+		have -= more
+		if end > all {
+			return errInflate
 		}
+		if last > 0 {
+			for ; i < end; i++ {
+				z.codes[k] = uint16(i<<4) | last
+				k++
+			}
+		}
+		i = end
 	}
-	if z.lens[256] == 0 || !z.lit.build(z.lens[:lits]) || !z.dist.build(z.lens[lits:lits+dists]) {
+	z.bits, z.n = next, have
+	n, hasEnd := k, false
+	for n > 0 && int(z.codes[n-1]>>4) >= lits {
+		n--
+		z.codes[n] -= uint16(lits << 4)
+	}
+	for i := n; i > 0 && z.codes[i-1]>>4 >= 256; i-- {
+		hasEnd = z.codes[i-1]>>4 == 256
+	}
+	if !hasEnd || !z.lit.build(z.codes[:n]) || !z.dist.build(z.codes[n:k]) {
 		return errInflate
 	}
 	return nil
@@ -308,7 +341,8 @@ func (z *inflater) tables() error {
 // block decodes the symbols of a block. Almost all time of the module can be spent in
 // here, so that what it works with is not in memory.
 func (z *inflater) block() error {
-	next, n, at, out, have := z.bits, z.n, z.at, z.out, z.in.have
+	next, n, at, out, have, lit := z.bits, z.n, z.at, z.out, z.in.have, z.lit
+	mask := lit.mask
 	for {
 		if n >= 48 { // the longest symbol, its bits, and the same of a distance
 		} else if len(have) >= 8 {
@@ -323,12 +357,26 @@ func (z *inflater) block() error {
 				return errInflate
 			}
 		}
-		var sym int
-		var l uint
-		if e := z.lit.fast[next&z.lit.mask&(1<<fastBits-1)]; e != 0 {
-			sym, l = int(e>>4), uint(e&15)
-		} else if sym, l = z.lit.symbol(next); l == 0 {
-			return errInflate
+		e := lit.fast[next&mask&(1<<fastBits-1)]
+		const end, several = 256 << 4, 5
+		if at+several <= len(out) { // of so many literals there are the bits
+			for k := 0; k < several && e-1 < end-1; k++ {
+				out[at] = byte(e >> 4)
+				at++
+				l := uint(e & maxBits)
+				next >>= l
+				n -= l
+				e = lit.fast[next&mask&(1<<fastBits-1)]
+			}
+			if n < 48 {
+				continue
+			}
+		}
+		sym, l := int(e>>4), uint(e&maxBits)
+		if e == 0 {
+			if sym, l = lit.symbol(next); l == 0 {
+				return errInflate
+			}
 		}
 		next >>= l
 		n -= l

@@ -28,7 +28,11 @@ const (
 func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	kind, data, cut, err := r.read(id, MaxObject)
 	if err == nil && cut {
-		err = TooLarge("the object %s has more than %d MiB", id, MaxObject>>20)
+		size := "more"
+		if n, err := r.Size(id); err == nil {
+			size = strconv.FormatUint(n, 10) + " bytes, more"
+		}
+		err = TooLarge("the object %s has %s than the %d MiB that are read; git cat-file -p, run by bash, writes it", id, size, MaxObject>>20)
 	}
 	return kind, data, err
 }
@@ -45,7 +49,7 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 // read also returns the beginning of an object that is larger than most, where it
 // is not a delta.
 func (r *Repo) read(id ID, most int) (kind Kind, data []byte, cut bool, err error) {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return 0, nil, false, err
 	}
 	p, off, err := r.findPacked(id)
@@ -72,6 +76,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 	var chain []step
 	for data == nil {
 		if kind, data = r.cache.get(p, off); data != nil {
+			r.Spend(workCached)
 			break
 		}
 		e, err := p.entry(off)
@@ -84,7 +89,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				err = r.inflate(p, e.at, data, true)
 				return e.kind, data, true, err
 			}
-			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", p.name, most>>10)
+			return 0, nil, false, tooLargeIn(p, most)
 		}
 		if e.kind <= KindTag {
 			kind = e.kind
@@ -107,7 +112,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				if kind, data, cut, err = r.readLoose(e.name, most); errors.Is(err, fs.ErrNotExist) {
 					err = r.missing(e.name)
 				} else if err == nil && cut {
-					err = TooLarge("the object %s has more than %d KiB", e.name, most>>10)
+					err = TooLarge("the object %s has more than %d KiB; git itself, run by bash, reads it", e.name, most>>10)
 				}
 				if err != nil {
 					return 0, nil, false, err
@@ -117,7 +122,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 	}
 	total := 0
 	for i := len(chain) - 1; i >= 0; i-- {
-		if err := r.check(); err != nil {
+		if err := r.Check(); err != nil {
 			return 0, nil, false, err
 		}
 		s := chain[i]
@@ -130,17 +135,53 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		}
 		out, size, ok := apply(data, delta, most)
 		if size > uint64(most) {
-			return 0, nil, false, TooLarge("an object in %s.pack has more than %d KiB", s.p.name, most>>10)
+			return 0, nil, false, tooLargeIn(s.p, most)
 		} else if !ok {
 			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
+		r.Spend(len(out) / perCopied)
 		data = out
 		if total += len(data); total > maxChainBytes {
-			return 0, nil, false, TooLarge("a chain of deltas in %s.pack makes more than %d MiB", s.p.name, maxChainBytes>>20)
+			return 0, nil, false, TooLarge("a chain of deltas in %s.pack makes more than %d MiB; git itself, run by bash, reads it", s.p.name, maxChainBytes>>20)
 		}
 		r.cache.put(s.p, s.off, kind, data)
 	}
 	return kind, data, false, nil
+}
+
+func tooLargeIn(p *pack, most int) error {
+	return TooLarge("an object in %s.pack has more than the %d KiB that are read; git itself, run by bash, reads it", p.name, most>>10)
+}
+
+// Size says how large an object is, of which it reads no more than the beginning.
+func (r *Repo) Size(id ID) (uint64, error) {
+	p, off, err := r.findPacked(id)
+	if err != nil {
+		return 0, err
+	}
+	if p == nil {
+		f, err := r.openLoose(id)
+		if err != nil {
+			return 0, r.missing(id)
+		}
+		defer f.Close()
+		_, size, _, err := r.zlib.header(f)
+		return size, err
+	}
+	e, err := p.entry(off)
+	if err != nil || e.kind <= KindTag {
+		return e.size, err
+	}
+	head := make([]byte, min(e.size, 2*10)) // two numbers: the size of the base, and this one's
+	if err := r.inflate(p, e.at, head, true); err != nil {
+		return 0, err
+	}
+	_, rest, ok := varint(head)
+	size, _, ok2 := varint(rest)
+	if !ok || !ok2 {
+		return 0, Corrupt("%s.pack has a delta at %d without a size", p.name, off)
+	}
+	return size, nil
 }
 
 // usualDelta is the least room that is kept for one.
@@ -148,6 +189,7 @@ const usualDelta = 16 << 10
 
 // inflate fills data; cut says that there is more.
 func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
+	r.Spend(workObject + len(data)/perInflated)
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
 		return Corrupt("%s.pack at %d: %v", p.name, at, err)
 	}
@@ -157,20 +199,24 @@ func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 // maxLooseHeader is the longest kind with the longest size.
 const maxLooseHeader = 32
 
-func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
+func (r *Repo) openLoose(id ID) (f *os.File, err error) {
 	name := id.String()
-	var f *os.File
-	err := error(fs.ErrNotExist)
 	for _, dir := range r.objects {
 		if f, err = os.Open(filepath.Join(dir, name[:2], name[2:])); err == nil {
 			break
 		}
 	}
+	return f, err
+}
+
+func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
+	f, err := r.openLoose(id)
 	if err != nil {
 		return 0, nil, false, err
 	}
 	defer f.Close()
 	kind, data, cut, err := r.zlib.read(f, most)
+	r.Spend(workLoose + len(data)/perLoose)
 	if err != nil {
 		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}
@@ -180,24 +226,26 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 // looseReader is used again, because what it needs is large.
 type looseReader struct{ z io.ReadCloser }
 
-func (l *looseReader) read(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
+// header reads the kind of an object and its size, and rest, which is some of what
+// follows.
+func (l *looseReader) header(f io.Reader) (kind Kind, size uint64, rest []byte, err error) {
 	if l.z == nil {
 		l.z, err = zlib.NewReader(f)
 	} else {
 		err = l.z.(zlib.Resetter).Reset(f, nil)
 	}
 	if err != nil {
-		return 0, nil, false, err
+		return 0, 0, nil, err
 	}
 	head := make([]byte, maxLooseHeader)
 	n, err := io.ReadFull(l.z, head)
 	if err != nil && err != io.ErrUnexpectedEOF {
-		return 0, nil, false, err
+		return 0, 0, nil, err
 	}
 	head = head[:n]
 	end := bytes.IndexByte(head, 0)
 	if end < 0 {
-		return 0, nil, false, errors.New("it has no header")
+		return 0, 0, nil, errors.New("it has no header")
 	}
 	word, number, _ := strings.Cut(string(head[:end]), " ")
 	for k := KindCommit; k <= KindTag; k++ {
@@ -205,11 +253,18 @@ func (l *looseReader) read(f io.Reader, most int) (kind Kind, data []byte, cut b
 			kind = k
 		}
 	}
-	size, err := strconv.ParseUint(number, 10, 63)
+	size, err = strconv.ParseUint(number, 10, 63)
 	if kind == 0 || err != nil {
-		return 0, nil, false, errors.New("its header is not one of git")
+		return 0, 0, nil, errors.New("its header is not one of git")
 	}
-	head = head[end+1:]
+	return kind, size, head[end+1:], nil
+}
+
+func (l *looseReader) read(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
+	kind, size, head, err := l.header(f)
+	if err != nil {
+		return 0, nil, false, err
+	}
 	if uint64(len(head)) > size {
 		return 0, nil, false, errLonger
 	}

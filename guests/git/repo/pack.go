@@ -48,7 +48,7 @@ func (p *pack) open(pages *pages) error {
 			return Corrupt("read %s.idx: %v", p.name, err)
 		}
 		if !bytes.Equal(head[:idxHeader], []byte("\xfftOc\x00\x00\x00\x02")) {
-			return Unsupported("%s.idx is not an index of version 2", p.name)
+			return Unsupported("%s.idx is not an index of version 2; git itself, run by bash, reads it", p.name)
 		}
 		before := uint32(0)
 		for i := range p.fan {
@@ -87,20 +87,30 @@ func (p *pack) search(id ID) (int, error) {
 	// Names are as good as random, so that it is known about where one is. After some
 	// guesses, which a pack made for that can lead astray, the middle is taken.
 	const guesses = 8
-	key := func(id ID) uint64 { return uint64(binary.BigEndian.Uint32(id[1:])) }
+	key := func(id []byte) uint64 { return uint64(binary.BigEndian.Uint32(id[1:])) }
+	want := key(id[:])
 	lowKey, highKey := uint64(0), uint64(1)<<32
 	for n := 0; low < high; n++ {
 		mid := low + (high-low)/2
-		if k := key(id); n < guesses && lowKey <= k && k < highKey {
-			mid = low + int(uint64(high-low)*(k-lowKey)/(highKey-lowKey))
+		if n < guesses && lowKey <= want && want < highKey {
+			mid = low + int(uint64(high-low)*(want-lowKey)/(highKey-lowKey))
 		}
-		at, err := p.id(mid)
+		off := idxFan + int64(mid)*int64(len(id))
+		at, err := p.idx.from(off)
+		if err == nil && len(at) < len(id) { // it goes on in the next page
+			var whole ID
+			err = p.idx.read(whole[:], off)
+			at = whole[:]
+		}
 		if err != nil {
 			return 0, err
 		}
-		if bytes.Compare(at[:], id[:]) < 0 {
+		switch order := bytes.Compare(at[:len(id)], id[:]); {
+		case order == 0:
+			return mid, nil
+		case order < 0:
 			low, lowKey = mid+1, key(at)
-		} else {
+		default:
 			high, highKey = mid, key(at)
 		}
 	}
@@ -234,6 +244,7 @@ func (r *Repo) findPacked(id ID) (*pack, int64, error) {
 	}
 	var bad error
 	for i, p := range r.packs {
+		r.Spend(workFind)
 		err := p.open(&r.pages)
 		if err != nil {
 			bad = err

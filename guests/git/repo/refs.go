@@ -100,12 +100,12 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() > maxPacked {
-		return TooLarge("packed-refs has more than %d MiB", maxPacked>>20)
+		return TooLarge("packed-refs has more than %d MiB; git for-each-ref, run by bash, reads it", maxPacked>>20)
 	}
 	scan := bufio.NewScanner(f)
 	for n := 0; scan.Scan(); n++ {
 		if n%4096 == 0 {
-			if err := r.check(); err != nil {
+			if err := r.Check(); err != nil {
 				return err
 			}
 		}
@@ -161,7 +161,7 @@ func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	var walk func(name string, depth int)
 	walk = func(name string, depth int) {
 		entries, err := readDir(filepath.Join(r.CommonDir, filepath.FromSlash(name)))
-		if err != nil || depth == maxRefDepth || r.check() != nil {
+		if err != nil || depth == maxRefDepth || r.Check() != nil {
 			return
 		}
 		for _, e := range entries {
@@ -187,7 +187,7 @@ func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	if more = len(refs) > MaxRefs; more {
 		refs = refs[:MaxRefs]
 	}
-	return refs, more, r.check()
+	return refs, more, r.Check()
 }
 
 // Names lists what a reference can be called, for a hint.

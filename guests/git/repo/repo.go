@@ -11,6 +11,7 @@
 package repo
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -58,22 +59,28 @@ type Repo struct {
 	CommonDir string
 	Worktree  string // the top of the files; "" of a bare repository
 
-	// Check is asked from time to time whether to go on.
-	Check func() error
+	// MaxWork is how much work may be done, see [MaxWork].
+	MaxWork int
 
-	pages    pages
-	cache    cache
-	inflater inflater    // of packs
-	delta    []byte      // room for one, used again
-	zlib     looseReader // of loose objects
-	objects  []string    // directories of objects: the own one first
-	packs    []*pack
-	listed   bool     // packs are
-	lost     []string // alternates that could not be opened
-	promised bool     // a partial clone
-	shallow  map[ID]bool
-	steps    map[step]Entry
-	loose    map[byte][]ID // the names in a directory of loose objects, once listed
+	cancelled func() error // asked from time to time whether to go on; nil: yes
+	spent     int          // work
+	pages     pages
+	cache     cache
+	inflater  inflater    // of packs
+	delta     []byte      // room for one, used again
+	zlib      looseReader // of loose objects
+	objects   []string    // directories of objects: the own one first
+	packs     []*pack
+	graphs    []*graph // the layers of a commit-graph, the lowest first
+	graphed   bool     // they were looked for
+	bloom     bloomKey
+	links     map[ID]*Link // of commits that were read and are not in the graph
+	listed    bool         // packs are
+	lost      []string     // alternates that could not be opened
+	promised  bool         // a partial clone
+	shallow   map[ID]bool
+	steps     map[step]Entry
+	loose     map[byte][]ID // the names in a directory of loose objects, once listed
 }
 
 // maxAbove is how many directories above a path may be looked at.
@@ -154,7 +161,8 @@ const (
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
-	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, Check: check, loose: map[byte][]ID{}, steps: map[step]Entry{}}
+	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, MaxWork: MaxWork, cancelled: check,
+		loose: map[byte][]ID{}, steps: map[step]Entry{}, links: map[ID]*Link{}}
 	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
 		common := strings.TrimRight(string(text), "\r\n")
 		if !filepath.IsAbs(common) {
@@ -177,8 +185,10 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 				r.shallow[id] = true
 			}
 		}
+	} else if errors.Is(err, errTooLong) {
+		return nil, TooLarge("the shallow clone ends at so many commits that their list has more than %d MiB; git itself, run by bash, reads it", maxShallow>>20)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, TooLarge("the list of commits at which the shallow clone ends: %v", err)
+		return nil, Corrupt("read the list of commits at which the shallow clone ends: %v", err)
 	}
 	return r, nil
 }
@@ -192,6 +202,7 @@ func (r *Repo) Close() {
 	for _, p := range r.packs {
 		p.close()
 	}
+	r.dropGraphs()
 }
 
 const (
@@ -236,13 +247,6 @@ func (r *Repo) addAlternates() {
 	}
 }
 
-func (r *Repo) check() error {
-	if r.Check == nil {
-		return nil
-	}
-	return r.Check()
-}
-
 // readSmall reads a file that has at most so many bytes.
 func readSmall(name string, most int) ([]byte, error) {
 	f, err := os.Open(name)
@@ -257,11 +261,19 @@ func readSmall(name string, most int) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a file")
 	}
-	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err == nil && len(text) > most {
+	if info.Size() > int64(most) {
+		return nil, errTooLong
+	}
+	// The file may grow meanwhile; what it has now has room at once.
+	var text bytes.Buffer
+	text.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := text.ReadFrom(io.LimitReader(f, int64(most)+1)); err != nil {
+		return nil, err
+	}
+	if text.Len() > most {
 		err = errTooLong
 	}
-	return text, err
+	return text.Bytes(), err
 }
 
 var errTooLong = errors.New("it is too long")

@@ -81,17 +81,20 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	if op == '^' {
 		parent, n = n, 1
 	}
+	c, err := r.Link(id)
 	for range n {
-		c, err := r.Link(id)
 		if err != nil {
 			return ID{}, "", err
 		}
 		if parent > len(c.Parents) {
-			return ID{}, "", unknown("%q: the commit %s has %d parents%s", rev, r.Short(id), len(c.Parents), r.ends())
+			return ID{}, "", unknown("%q: the commit %s has %d parents%s", rev, r.Short(c.ID), len(c.Parents), r.ends())
 		}
-		id = c.Parents[parent-1]
+		c, err = r.Parent(c, parent-1)
 	}
-	return id, steps, nil
+	if err != nil {
+		return ID{}, "", err
+	}
+	return c.ID, steps, nil
 }
 
 // ends says where a shallow clone ends.

@@ -54,6 +54,7 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Spend(len(data) / perTree)
 	const perEntry = 40
 	out := make([]Entry, 0, len(data)/perEntry+1)
 	for len(data) > 0 {
@@ -95,6 +96,41 @@ type step struct {
 // maxKnown is how many steps are known.
 const maxKnown = 1000
 
+// lookup finds a name in the data of a tree. Of other entries it looks only at where
+// they end: most of the time of a walk can be spent in here.
+func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
+	all := len(data)
+	defer func() { r.Spend((all - len(data)) / perTree) }()
+	for len(data) > 0 {
+		blank := bytes.IndexByte(data[:min(len(data), 8)], ' ')
+		if len(data) > 6 && data[5] != ' ' && data[6] == ' ' {
+			blank = 6
+		}
+		if blank < 0 {
+			break
+		}
+		end := blank + 1
+		for end < len(data) && data[end] != 0 {
+			end++
+		}
+		if len(data)-end <= len(ID{}) {
+			break
+		}
+		if end-blank-1 == len(part) && string(data[blank+1:end]) == part {
+			name, mode, hash, _, ok := next(data)
+			if !ok || !knownMode(&mode) || string(name) != part {
+				break
+			}
+			return Entry{string(name), mode, ID(hash)}, nil
+		}
+		data = data[end+1+len(ID{}):]
+	}
+	if len(data) == 0 {
+		return Entry{}, nil
+	}
+	return Entry{}, Corrupt("the tree %s has an entry that is not one", tree)
+}
+
 // Lookup finds a path in a tree.
 func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 	e = Entry{Mode: ModeTree, ID: tree}
@@ -103,6 +139,7 @@ func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 			return Entry{}, false, nil
 		}
 		at := step{e.ID, part}
+		r.Spend(workTree)
 		if known, ok := r.steps[at]; ok {
 			if e, found = known, known.Mode != 0; !found {
 				return Entry{}, false, nil
@@ -113,20 +150,10 @@ func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 		if err != nil {
 			return Entry{}, false, err
 		}
-		found = false
-		for len(data) > 0 && !found {
-			name, mode, hash, rest, ok := next(data)
-			if !ok || !knownMode(&mode) {
-				return Entry{}, false, Corrupt("the tree %s has an entry that is not one", e.ID)
-			}
-			if string(name) == part {
-				e, found = Entry{part, mode, ID(hash)}, true
-			}
-			data = rest
+		if e, err = r.lookup(e.ID, data, part); err != nil {
+			return Entry{}, false, err
 		}
-		if !found {
-			e = Entry{}
-		}
+		found = e.Mode != 0
 		if len(r.steps) == maxKnown {
 			clear(r.steps)
 		}

@@ -140,9 +140,14 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 	c := classes{a: d.a.Text, b: d.b.Text, list: make([]class, 0, room), table: make([]int32, 2<<bits.Len(uint(room)))}
 	ofA := c.add(d.a.Text, head, aEnd, 0, 0)
 	ofB := c.add(d.b.Text, head, bEnd, d.a.Len(), 1)
-	// Of a line, those count too that stand where both texts are the same.
-	for i := range d.a.Len() {
-		if head <= i && i < aEnd {
+	// Of a line, those count too that stand where both texts are the same. By a few
+	// bits most of them are known to be others.
+	var known [1 << 10]bool
+	for i := range c.list {
+		known[c.list[i].sum&(1<<10-1)] = true
+	}
+	for i, sum := range d.a.sums {
+		if !known[sum&(1<<10-1)] || head <= i && i < aEnd {
 			continue
 		}
 		if n, _ := c.find(d.a.Text, i); n >= 0 {

@@ -8,8 +8,9 @@
 //
 //	go run -tags bench ./git [-rounds N] [-only names] [-json FILE]
 //
-// The repository is made once, in bin/peers: 10,000 files of the source of Go, and 600
-// commits, each of which changes one file of 2000 lines. All ways take turns, and a
+// The repositories are made once, in bin/peers: one of 10,000 files of the source of Go
+// and 600 commits, each of which changes one file of 2000 lines, and one of 60,000
+// commits, of which few change a file, with a commit-graph. All ways take turns, and a
 // figure is the ratio of two calls that were made one after the other: its median. git
 // and the native program are processes, and their start counts; ours is a call in a
 // process that runs. "noise" is our call against itself. All have to print the same.
@@ -38,6 +39,7 @@ const (
 	files   = 10_000
 	commits = 600
 	lines   = 2000
+	long    = 60_000 // commits of the other repository
 )
 
 // operation is what is looked at, and what git prints of it.
@@ -45,15 +47,19 @@ type operation struct {
 	Name string
 	Args string
 	git  []string
+	long bool // in the repository of many commits
 }
 
 var operations = []operation{
-	{"status", `{"operation":"status"}`, []string{"status", "--short", "--branch"}},
-	{"log", `{"operation":"log","limit":100}`, []string{"log", "--oneline", "-100"}},
-	{"log-path", `{"operation":"log","path":"long.txt","limit":200}`, []string{"log", "--oneline", "-200", "--", "long.txt"}},
-	{"diff", `{"operation":"diff","revision":"HEAD~50..HEAD"}`, []string{"diff", "HEAD~50..HEAD"}},
-	{"show", `{"operation":"show"}`, []string{"show"}},
-	{"blame", `{"operation":"blame","path":"long.txt","revision":"HEAD","limit":300}`, []string{"blame", "--date=short", "-L1,300", "HEAD", "--", "long.txt"}},
+	{"status", `{"operation":"status"}`, []string{"status", "--short", "--branch"}, false},
+	{"log", `{"operation":"log","limit":100}`, []string{"log", "--oneline", "-100"}, false},
+	{"log-path", `{"operation":"log","path":"long.txt","limit":200}`, []string{"log", "--oneline", "-200", "--", "long.txt"}, false},
+	{"diff", `{"operation":"diff","revision":"HEAD~50..HEAD"}`, []string{"diff", "HEAD~50..HEAD"}, false},
+	{"show", `{"operation":"show"}`, []string{"show"}, false},
+	{"blame", `{"operation":"blame","path":"long.txt","revision":"HEAD","limit":300}`, []string{"blame", "--date=short", "-L1,300", "HEAD", "--", "long.txt"}, false},
+	{"long-log-path", `{"operation":"log","path":"rare.txt"}`, []string{"log", "--oneline", "--", "rare.txt"}, true},
+	{"long-range", `{"operation":"log","revision":"HEAD~55000..HEAD","limit":100}`, []string{"log", "--oneline", "-100", "HEAD~55000..HEAD"}, true},
+	{"long-blame", `{"operation":"blame","path":"rare.txt","revision":"HEAD","limit":300}`, []string{"blame", "--date=short", "-L1,300", "HEAD", "--", "rare.txt"}, true},
 }
 
 const (
@@ -64,7 +70,7 @@ const (
 func main() {
 	guest.Compile()
 	debug.SetGCPercent(400) // as the program does
-	bench.Main("git", 7, "log*,blame", run)
+	bench.Main("git", 7, "log*,blame,long-*", run)
 }
 
 func run(o bench.Options) (err error) {
@@ -77,8 +83,9 @@ func run(o bench.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	repository, program := filepath.Join(dir, "git-repository"), filepath.Join(dir, "git-native")
-	if err := errors.Join(bench.BuildGuest("git", program), makeRepository(repository)); err != nil {
+	program := filepath.Join(dir, "git-native")
+	usual, ofLong := filepath.Join(dir, "git-repository"), filepath.Join(dir, "git-long")
+	if err := errors.Join(bench.BuildGuest("git", program), makeRepository(usual), makeLong(ofLong)); err != nil {
 		return err
 	}
 	cache, err := guest.Cache(out)
@@ -89,6 +96,10 @@ func run(o bench.Options) (err error) {
 	defer func() { err = errors.Join(err, box.Close()) }()
 	var jobs []bench.Job
 	for _, op := range operations {
+		repository := usual
+		if op.long {
+			repository = ofLong
+		}
 		jobs = append(jobs, bench.Job{Name: op.Name, Measure: func() (*bench.Measured, error) {
 			call, err := guest.New("git", code, repository, op.Args)
 			if err == nil {
@@ -216,6 +227,48 @@ func makeRepository(dir string) error {
 		return err
 	}
 	return put(mark, []byte(want))
+}
+
+// makeLong makes the repository of many commits, unless it is there.
+func makeLong(dir string) error {
+	mark := filepath.Join(dir, ".git", "made")
+	want := fmt.Sprintf("%d commits\n", long)
+	if have, err := os.ReadFile(mark); err == nil && string(have) == want {
+		return nil
+	}
+	bench.Progress("make %s", dir)
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o777)); err != nil {
+		return err
+	}
+	var in bytes.Buffer
+	text := make([]string, lines/4)
+	for i := range text {
+		text[i] = fmt.Sprintf("line %d of the first text\n", i)
+	}
+	put := func(name, data string) { fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\n", name, len(data), data) }
+	for n := range long {
+		fmt.Fprintf(&in, "commit refs/heads/main\ncommitter Ada <ada@example.org> %d +0000\ndata <<E\nchange %d\nE\n", 1_500_000_000+n*600, n)
+		put(fmt.Sprintf("src/d%d/f%d.txt", n%20, n/20%20), fmt.Sprintf("commit %d\n", n))
+		if n%4000 == 0 {
+			text[n/4000*31%len(text)] = fmt.Sprintf("line of commit %d\n", n)
+			put("rare.txt", strings.Join(text, ""))
+		}
+	}
+	for _, step := range []struct {
+		stdin []byte
+		args  []string
+	}{
+		{nil, []string{"init", "-q", "-b", "main"}},
+		{in.Bytes(), []string{"fast-import", "--quiet"}},
+		{nil, []string{"reset", "-q", "--hard"}},
+		{nil, []string{"repack", "-q", "-a", "-d"}},
+		{nil, []string{"commit-graph", "write", "--reachable", "--changed-paths"}},
+	} {
+		if err := git(dir, step.stdin, step.args...); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(mark, []byte(want), 0o666)
 }
 
 func git(dir string, stdin []byte, args ...string) error {

@@ -1,0 +1,321 @@
+package repo
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"path/filepath"
+	"strings"
+)
+
+// This file reads what git calls a commit-graph, see gitformat-commit-graph(5): it has
+// of most commits what a walk has to know, in a form that is read a hundred times
+// faster than objects, and filters that tell which paths a commit does not change. It
+// only saves work. One that is not as it should be is not used; one that tells lies is
+// believed, as it is by git.
+
+// graph is a layer of it, read in pages.
+type graph struct {
+	f      *file
+	first  uint32 // the position of its first commit: behind all of the layers below
+	count  uint32
+	fan    int64 // where the chunks are
+	names  int64
+	data   int64
+	edges  chunk
+	counts int64 // of filters; 0 if there are none
+	blooms chunk
+	hashes uint32 // bits of a filter that a path sets
+}
+
+type chunk struct{ at, size int64 }
+
+const (
+	maxGraphs     = 64
+	graphHeader   = 8
+	graphRow      = 12 // of the table of chunks
+	graphData     = 36 // of a commit
+	graphNoParent = 0x70000000
+	graphMore     = 1 << 31 // there are more than two parents; or this is the last one
+	bloomHeader   = 12
+	maxHashes     = 32
+)
+
+// openGraphs opens the commit-graph, once. That of a shallow clone is of no use: the
+// parents differ.
+func (r *Repo) openGraphs() {
+	if r.graphed {
+		return
+	}
+	r.graphed = true
+	if r.Shallow() {
+		return
+	}
+	for _, dir := range r.objects {
+		names := []string{filepath.Join(dir, "info", "commit-graph")}
+		chain := filepath.Join(dir, "info", "commit-graphs")
+		if text, err := readSmall(filepath.Join(chain, "commit-graph-chain"), maxGraphs*41); err == nil {
+			names = nil
+			for line := range strings.Lines(string(text)) {
+				if id, ok := parseID(strings.TrimSpace(line)); ok && len(names) < maxGraphs {
+					names = append(names, filepath.Join(chain, "graph-"+id.String()+".graph"))
+				}
+			}
+		}
+		for _, name := range names {
+			g, ok := r.openGraph(name, uint8(len(r.graphs)))
+			if !ok {
+				r.dropGraphs()
+				break
+			}
+			if n := len(r.graphs); n > 0 {
+				g.first = r.graphs[n-1].first + r.graphs[n-1].count
+			}
+			r.graphs = append(r.graphs, g)
+		}
+		if len(r.graphs) > 0 {
+			return
+		}
+	}
+}
+
+// HasFilters reports whether there is a commit-graph that tells which paths a commit does
+// not change.
+func (r *Repo) HasFilters() bool {
+	r.openGraphs()
+	for _, g := range r.graphs {
+		if g.counts == 0 {
+			return false
+		}
+	}
+	return len(r.graphs) > 0
+}
+
+func (r *Repo) dropGraphs() {
+	for _, g := range r.graphs {
+		_ = g.f.f.Close()
+	}
+	r.graphs = nil
+}
+
+// openGraph opens a layer that stands on so many others.
+func (r *Repo) openGraph(name string, below uint8) (*graph, bool) {
+	f, err := r.pages.open(name)
+	if err != nil {
+		return nil, false
+	}
+	g := &graph{f: f}
+	if !g.parse(below) {
+		_ = f.f.Close()
+		return nil, false
+	}
+	return g, true
+}
+
+func (g *graph) parse(below uint8) bool {
+	var head [graphHeader]byte
+	if g.f.read(head[:], 0) != nil || string(head[:6]) != "CGPH\x01\x01" || head[7] != below {
+		return false
+	}
+	chunks := map[string]chunk{}
+	for i := range int64(head[6]) {
+		var row [2 * graphRow]byte // this one, and where the next one begins
+		if g.f.read(row[:], graphHeader+i*graphRow) != nil {
+			return false
+		}
+		at, end := int64(binary.BigEndian.Uint64(row[4:])), int64(binary.BigEndian.Uint64(row[4+graphRow:]))
+		if at < graphHeader || end < at || end > g.f.size {
+			return false
+		}
+		chunks[string(row[:4])] = chunk{at, end - at}
+	}
+	fan := chunks["OIDF"]
+	if fan.size != 1024 {
+		return false
+	}
+	count, ok := g.be32(fan.at + 1020)
+	n := int64(count)
+	if g.count = count; !ok || count >= graphNoParent/2 || chunks["OIDL"].size != n*20 || chunks["CDAT"].size != n*graphData {
+		return false
+	}
+	g.fan, g.names, g.data, g.edges = fan.at, chunks["OIDL"].at, chunks["CDAT"].at, chunks["EDGE"]
+	var settings [bloomHeader]byte
+	if b := chunks["BDAT"]; b.size > bloomHeader && chunks["BIDX"].size == n*4 && g.f.read(settings[:], b.at) == nil {
+		// Version 1 hashes what is not ASCII in another way, which filtered leaves out.
+		version := binary.BigEndian.Uint32(settings[:])
+		g.hashes = binary.BigEndian.Uint32(settings[4:])
+		if version-1 < 2 && g.hashes-1 < maxHashes {
+			g.counts, g.blooms = chunks["BIDX"].at, chunk{b.at + bloomHeader, b.size - bloomHeader}
+		}
+	}
+	return true
+}
+
+func (g *graph) be32(at int64) (uint32, bool) {
+	if b, err := g.f.from(at); err == nil && len(b) >= 4 {
+		return binary.BigEndian.Uint32(b), true
+	}
+	var b [4]byte
+	err := g.f.read(b[:], at)
+	return binary.BigEndian.Uint32(b[:]), err == nil
+}
+
+// layer is the one that has a position, and where in it.
+func (r *Repo) layer(at uint32) (*graph, int64) {
+	for i := len(r.graphs) - 1; i >= 0; i-- {
+		if g := r.graphs[i]; at >= g.first {
+			if at -= g.first; at < g.count {
+				return g, int64(at)
+			}
+			break
+		}
+	}
+	return nil, 0
+}
+
+// position finds a commit in the graph.
+func (r *Repo) position(id ID) (uint32, bool) {
+	r.openGraphs()
+	for _, g := range r.graphs {
+		r.Spend(workFind)
+		low, ok := uint32(0), true
+		if id[0] > 0 {
+			low, ok = g.be32(g.fan + 4*int64(id[0]-1))
+		}
+		high, ok2 := g.be32(g.fan + 4*int64(id[0]))
+		if !ok || !ok2 || high > g.count {
+			continue
+		}
+		for low < high {
+			mid := low + (high-low)/2
+			var at ID
+			if g.f.read(at[:], g.names+20*int64(mid)) != nil {
+				return 0, false
+			}
+			switch order := strings.Compare(string(at[:]), string(id[:])); {
+			case order == 0:
+				return g.first + mid, true
+			case order < 0:
+				low = mid + 1
+			default:
+				high = mid
+			}
+		}
+	}
+	return 0, false
+}
+
+// linkAt reads a commit of the graph, or returns nil.
+func (r *Repo) linkAt(at uint32) *Link {
+	g, i := r.layer(at)
+	if g == nil {
+		return nil
+	}
+	r.Spend(workGraph)
+	l := &Link{at: at + 1}
+	var data [graphData]byte
+	if g.f.read(data[:], g.data+i*graphData) != nil || g.f.read(l.ID[:], g.names+20*i) != nil {
+		return nil
+	}
+	l.Tree = ID(data[:20])
+	l.When = int64(binary.BigEndian.Uint64(data[28:]) & (1<<34 - 1))
+	first, second := binary.BigEndian.Uint32(data[20:]), binary.BigEndian.Uint32(data[24:])
+	if first == graphNoParent {
+		return l
+	}
+	if !r.addParent(l, first) {
+		return nil
+	}
+	if second == graphNoParent {
+		return l
+	}
+	if second&graphMore == 0 {
+		if !r.addParent(l, second) {
+			return nil
+		}
+		return l
+	}
+	for at := int64(second&^graphMore) * 4; ; at += 4 {
+		edge, ok := g.be32(g.edges.at + at)
+		if !ok || at+4 > g.edges.size || len(l.Parents) == maxParents || !r.addParent(l, edge&^graphMore) {
+			return nil
+		}
+		if edge&graphMore != 0 {
+			return l
+		}
+	}
+}
+
+func (r *Repo) addParent(l *Link, at uint32) bool {
+	g, i := r.layer(at)
+	var id ID
+	if g == nil || g.f.read(id[:], g.names+20*i) != nil {
+		return false
+	}
+	l.Parents, l.parentsAt = append(l.Parents, id), append(l.parentsAt, at)
+	return true
+}
+
+// Unchanged reports whether it is known that a commit has a path as its first parent
+// has it.
+func (r *Repo) Unchanged(l *Link, path string) bool {
+	if l.at == 0 || len(l.Parents) == 0 || path == "" {
+		return false
+	}
+	g, i := r.layer(l.at - 1)
+	if g == nil || g.counts == 0 {
+		return false
+	}
+	start, ok := uint32(0), true
+	if i > 0 {
+		start, ok = g.be32(g.counts + 4*(i-1))
+	}
+	end, ok2 := g.be32(g.counts + 4*i)
+	if !ok || !ok2 || end <= start || int64(end) > g.blooms.size {
+		return false // there is none for this commit
+	}
+	if r.bloom.path != path {
+		r.bloom.path = path
+		r.bloom.a, r.bloom.b = murmur3(0x293ae76f, path), murmur3(0x7e646e2c, path)
+		r.bloom.never = strings.ContainsFunc(path, func(c rune) bool { return c >= 0x80 })
+	}
+	if r.bloom.never {
+		return false
+	}
+	size := uint64(end-start) * 8
+	for k := range g.hashes {
+		bit := uint64(r.bloom.a+k*r.bloom.b) % size
+		b, err := g.f.from(g.blooms.at + int64(start) + int64(bit/8))
+		if err != nil {
+			return false
+		}
+		if b[0]>>(bit%8)&1 == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// bloomKey is the hashes of the path that was looked up last.
+type bloomKey struct {
+	path  string
+	a, b  uint32
+	never bool // the hashes of git may be others
+}
+
+// murmur3 is the hash of that name, of 32 bits.
+func murmur3(seed uint32, s string) uint32 {
+	mix := func(k uint32) uint32 { return bits.RotateLeft32(k*0xcc9e2d51, 15) * 0x1b873593 }
+	h, n := seed, uint32(len(s))
+	for ; len(s) >= 4; s = s[4:] {
+		k := uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+		h = bits.RotateLeft32(h^mix(k), 13)*5 + 0xe6546b64
+	}
+	k := uint32(0)
+	for i := len(s) - 1; i >= 0; i-- {
+		k = k<<8 | uint32(s[i])
+	}
+	h ^= mix(k) ^ n
+	h = (h ^ h>>16) * 0x85ebca6b
+	h = (h ^ h>>13) * 0xc2b2ae35
+	return h ^ h>>16
+}
