@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/guests/internal/codetest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -147,6 +148,7 @@ func (f *fixture) fails(in args, code string, words ...string) {
 		f.Errorf("%+v: no error, but %q", in, out.Output)
 		return
 	}
+	codetest.Documented(f.T, "git", err)
 	got := tool.CodeOf(err)
 	if got == "" {
 		got = tool.AsError(err).Code.String()
