@@ -37,7 +37,7 @@ func init() {
 			"DENIED: blame of a file that looks like a secret, and is no longer there",
 			"IO_ERROR: a file could not be read",
 			"INVALID_ARGUMENTS: an argument that the operation does not have, or an offset beyond the end"),
-		tool.Limits("50 KB of output, 200 commits and 1000 lines of blame a call",
+		tool.Limits("50 KiB of output, 200 commits and 1000 lines of blame a call",
 			"files of up to 2 MiB are compared line by line, objects of up to 8 MiB are read, and an index of up to 32 MiB",
 			"no configuration is read, neither the repository's nor a person's: origin/BRANCH stands for what a branch follows, files in core.excludesFile "+
 				"are untracked, and no filter, textconv, external diff, replacement or graft applies; of .gitattributes it knows text, eol, diff, binary and filter=lfs",
