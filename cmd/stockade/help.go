@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -24,11 +25,11 @@ var helpPages embed.FS
 type topic struct{ name, short, page string }
 
 // linkTargets are the lines behind a page that say where its links lead.
-var linkTargets = regexp.MustCompile(`(?m)^\[.*\]: .*\n`)
+var linkTargets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\[.*\]: .*\n`) })
 
 // text is the page as it is shown.
 func (t topic) text() string {
-	return strings.TrimSpace(linkTargets.ReplaceAllString(t.page, "")) + "\n"
+	return strings.TrimSpace(linkTargets().ReplaceAllString(t.page, "")) + "\n"
 }
 
 // topics lists the pages by name.
@@ -123,7 +124,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 }
 
 // gap is what parts a name in a list from what is said of it.
-var gap = regexp.MustCompile(`^ *\S.*?\S {2,}`)
+var gap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
 // hung is a text of ours in which no line is wider than the columns but one that is a
 // command: others go on below where what they say of a name begins, and those of a
@@ -135,7 +136,7 @@ func hung(text string, columns int) string {
 		if terminal.Width(line) < columns || strings.HasPrefix(line, "  stockade ") {
 			continue
 		}
-		from := len(gap.FindString(line))
+		from := len(gap().FindString(line))
 		if from == 0 || from > columns/2 {
 			from = len(line) - len(strings.TrimLeft(line, " "))
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -279,7 +280,7 @@ func lines(of []initKey) (out []string) {
 }
 
 // tableHead is the head of a table of TOML, as agent.toml has them.
-var tableHead = regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`)
+var tableHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`) })
 
 // edited is a file in which the keys are set: in their lines, where it has them, also
 // commented out, or else at the end of their table. What else it says stays.
@@ -307,7 +308,7 @@ func setKey(rows []string, k initKey) []string {
 	plain := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(last) + `\s*=`)
 	sample := regexp.MustCompile(`^#` + regexp.QuoteMeta(last) + `\s*=`)
 	for i, row := range rows {
-		if m := tableHead.FindStringSubmatch(row); m != nil {
+		if m := tableHead().FindStringSubmatch(row); m != nil {
 			at = m[1]
 		}
 		switch {
@@ -335,7 +336,7 @@ func setKey(rows []string, k initKey) []string {
 	// Before the first table, with its whole name.
 	first := len(rows)
 	for i, row := range rows {
-		if tableHead.MatchString(row) {
+		if tableHead().MatchString(row) {
 			for first = i; first > 0 && (strings.HasPrefix(rows[first-1], "#") || rows[first-1] == ""); first-- { // what is said of it
 			}
 			break

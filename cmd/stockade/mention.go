@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -91,7 +92,7 @@ func (a *app) mentioned(word string) (string, bool) {
 }
 
 // pathLike is what people mean as a path: most handles, decorators and the like are not.
-var pathLike = regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`)
+var pathLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`) })
 
 // attach reads the files and directories that a prompt names, by the person's calls
 // of file_read, whose events it yields, and adds what the model is to read and to see of
@@ -103,7 +104,7 @@ func (t *turns) attach(ctx context.Context, prompt string, files *[]agent.With) 
 		var images imageRoom
 		for _, word := range mentions(prompt) {
 			path, ok := t.a.mentioned(word)
-			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike.MatchString(named) {
+			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike().MatchString(named) {
 				missing++
 				t.a.s.note("there is no @%s: it goes as it is typed", named)
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -130,9 +131,9 @@ func (s *stdio) message(before, format string, args ...any) {
 // marked is a command in a message, clauses end with a semicolon, and messageWords are
 // its words with the blanks before them.
 var (
-	marked       = regexp.MustCompile("`[^`]*`")
-	clauses      = regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;")
-	messageWords = regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$")
+	marked       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })
+	clauses      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;") })
+	messageWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$") })
 )
 
 // wrapMessage breaks a line of a message between its words. A command in it, which
@@ -143,12 +144,12 @@ func wrapMessage(line string, columns int) (rows []string) {
 		return []string{line}
 	}
 	var parts []string
-	for _, clause := range clauses.FindAllString(line, -1) {
-		prose := marked.ReplaceAllString(clause, "")
+	for _, clause := range clauses().FindAllString(line, -1) {
+		prose := marked().ReplaceAllString(clause, "")
 		if strings.Contains(prose, " --") || strings.Contains(prose, ": stockade ") || strings.Contains(prose, ": export ") {
 			parts = append(parts, clause)
 		} else {
-			parts = append(parts, messageWords.FindAllString(clause, -1)...)
+			parts = append(parts, messageWords().FindAllString(clause, -1)...)
 		}
 	}
 	row := ""

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -224,12 +225,12 @@ func names(of []string) string {
 }
 
 // plainName matches a name that cannot be taken for anything but one.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_$.:/@#|*\[\]-]{1,80}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_$.:/@#|*\[\]-]{1,80}$`) })
 
 // shownName is a name that a module has given to something. One that is not plain is
 // quoted, in ASCII, and cut off: it could read like words of ours.
 func shownName(name string) string {
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return name
 	}
 	const most = 60

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -104,8 +103,6 @@ type With struct {
 	Text   string
 	Images []tool.Image // of which the text speaks
 }
-
-var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // turn is the state of one turn.
 type turn struct {
@@ -242,7 +239,7 @@ func (t *turn) keepPart(ctx context.Context, text string) error {
 // replaced: the log tells calls apart by it, and some models count from 1 in
 // each reply.
 func (t *turn) propose(call *llm.CallData) session.Draft {
-	if !plainID.MatchString(call.ID) {
+	if !tool.ValidName(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
 	for base, n := call.ID, 2; t.a.past.ids[call.ID]; n++ {

@@ -747,7 +747,7 @@ func TestIDsAreNoPlaceForText(t *testing.T) {
 		t.Errorf("ids %q", got)
 	}
 	for _, id := range got {
-		if !plainID.MatchString(id) {
+		if !tool.ValidName(id) {
 			t.Errorf("the id %q went into the log", id)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
@@ -67,11 +68,11 @@ func address(what, accepted string, check func(*url.URL) error) keys.Kind {
 	})
 }
 
-var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var variableRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) })
 
 // variable is the name of an environment variable.
 var variable = keys.Text("name of an environment variable", `the name of an environment variable, such as "OPENAI_API_KEY"`, func(s string) error {
-	if !variableRE.MatchString(s) {
+	if !variableRE().MatchString(s) {
 		// The value is not repeated: it may be a key.
 		return errors.New(`it is not the name of an environment variable; write a name such as "OPENAI_API_KEY", never the key itself`)
 	}
@@ -94,12 +95,12 @@ var cacheNames = []string{"go", "npm", "cargo", "pip"}
 
 var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNames...))
 
-var toolNameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolNameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // toolNames are names of tools and of modules. Whether there are such is found out where
 // all of them are known.
 var toolNames = keys.List("names of tools and modules", `["git", "web_search"]`, 256, func(s string) error {
-	if !toolNameRE.MatchString(s) {
+	if !toolNameRE().MatchString(s) {
 		return fmt.Errorf("%.80q: no tool and no module can be called that", s)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -19,10 +20,10 @@ const (
 
 // plainName is what a draft names of a project: nothing that has to be quoted, for
 // a shell or for Markdown.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`) })
 
 // target is a rule of a makefile.
-var target = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`)
+var target = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`) })
 
 // builds are files that say in which language a project is, and how it is built.
 var builds = []struct {
@@ -45,8 +46,8 @@ func always(commands ...string) func(string) []string {
 }
 
 func makeTargets(text string) (out []string) {
-	for _, m := range target.FindAllStringSubmatch(text, -1) {
-		if command := "make " + m[1]; plainName.MatchString(m[1]) && !slices.Contains(out, command) {
+	for _, m := range target().FindAllStringSubmatch(text, -1) {
+		if command := "make " + m[1]; plainName().MatchString(m[1]) && !slices.Contains(out, command) {
 			out = append(out, command)
 		}
 	}
@@ -62,7 +63,7 @@ func npmScripts(text string) []string {
 	}
 	var out []string
 	for name := range p.Scripts {
-		if plainName.MatchString(name) {
+		if plainName().MatchString(name) {
 			out = append(out, "npm run "+name)
 		}
 	}
@@ -99,7 +100,7 @@ func Draft(dir string) (string, error) {
 
 	var s strings.Builder
 	title := filepath.Base(dir)
-	if !plainName.MatchString(title) {
+	if !plainName().MatchString(title) {
 		title = "This project"
 	}
 	fmt.Fprintf(&s, "# %s\n\nWhat an agent has to know to work here. Replace what stands in parentheses.\n\n(What the project is for, in two sentences.)\n", title)
@@ -128,7 +129,7 @@ func directories(root beneath.Root) (out []string, err error) {
 	defer f.Close()
 	entries, _ := f.ReadDir(maxLooksAt) // what can be read is enough
 	for _, e := range entries {
-		if e.IsDir() && plainName.MatchString(e.Name()) && e.Name() != "node_modules" {
+		if e.IsDir() && plainName().MatchString(e.Name()) && e.Name() != "node_modules" {
 			out = append(out, e.Name()+"/")
 		}
 	}

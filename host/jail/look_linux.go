@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -79,7 +80,7 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 }
 
 // credentials are those in URLs: https://USER:PASSWORD@HOST, https://TOKEN@HOST.
-var credentials = regexp.MustCompile(`://([^\s/@:"']*):?([^\s/@"']*)@`)
+var credentials = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://([^\s/@:"']*):?([^\s/@"']*)@`) })
 
 // redactCredentials makes known what the URLs of a configuration of git hold: git
 // has to read the file, and the output of the command need not repeat it.
@@ -92,7 +93,7 @@ func redactCredentials(known *redact.Redactor, name string) {
 	}
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, most))
-	for _, found := range credentials.FindAllSubmatch(text, -1) {
+	for _, found := range credentials().FindAllSubmatch(text, -1) {
 		user, password := string(found[1]), string(found[2])
 		if password == "" {
 			password = user
@@ -105,7 +106,9 @@ func redactCredentials(known *redact.Redactor, name string) {
 }
 
 // cannotOpen is what programs say of a file that they cannot open.
-var cannotOpen = regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
+var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
+})
 
 // hints says what was kept from the command, where that may have been its trouble.
 func (b *before) hints(ended *effect.Ended) {
@@ -113,7 +116,7 @@ func (b *before) hints(ended *effect.Ended) {
 	if !b.seen.Complete {
 		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.seen.Unread))
 	}
-	if len(b.hidden) > 0 && (cannotOpen.Match(ended.Stdout) || cannotOpen.Match(ended.Stderr)) {
+	if len(b.hidden) > 0 && (cannotOpen().Match(ended.Stdout) || cannotOpen().Match(ended.Stderr)) {
 		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/stockade-dev/stockade/host/effect"
@@ -90,13 +91,15 @@ func outOfMemory(stderr []byte) bool {
 			return true
 		}
 	}
-	return collectorGotNothing.Match(stderr)
+	return collectorGotNothing().Match(stderr)
 }
 
 // collectorGotNothing matches how Go's collector ends when the system refuses
 // it memory: it uses the nil that it got, on a stack of the runtime's own, where
 // no code of a compiler runs.
-var collectorGotNothing = regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=\S+ m=\d+ sigcode=\d+ addr=0x0\n\ngoroutine 0 .*\nruntime\.`)
+var collectorGotNothing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=\S+ m=\d+ sigcode=\d+ addr=0x0\n\ngoroutine 0 .*\nruntime\.`)
+})
 
 // printable is the first line of what a child said, which may quote the
 // module, without anything that a terminal would not show.

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,14 +18,22 @@ func (c Code) OfHost() bool {
 	return slices.Contains(ofHost, c) || c != CodeFailed && strings.HasPrefix(string(c), "TOOL_")
 }
 
-var ownCodeRE = regexp.MustCompile(`^[A-Z][A-Z0-9_]{2,39}: `)
+// ownCode is the code at the beginning of a text, without the colon and the blank
+// behind it, or empty.
+func ownCode(text string) string {
+	code, _, ok := strings.Cut(text[:min(len(text), 42)], ": ")
+	if !ok || len(code) < 3 || code[0] < 'A' || code[0] > 'Z' || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+		return ""
+	}
+	return code
+}
 
 // CutCode takes the code of a tool's own off the text of its error, at the beginning of
 // which it stands: 3 to 40 capitals, digits and '_', and a colon with a blank. Without
 // one the code is fallback. One of the host's is no tool's to give, and stays in the
 // text, unless the failure has it anyway.
 func CutCode(text string, fallback Code) (Code, string) {
-	found := strings.TrimSuffix(ownCodeRE.FindString(text), ": ")
+	found := ownCode(text)
 	if code := Code(found); found != "" && (code == fallback || !code.OfHost()) {
 		return code, text[len(found)+len(": "):]
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -119,10 +118,12 @@ type Manifest struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // ValidName reports whether s may be the name of a tool.
-func ValidName(s string) bool { return nameRE.MatchString(s) }
+func ValidName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, letters+"0123456789_-") == ""
+}
 
 // NameOf makes a name of a text, such as that of a file: what a name cannot have
 // becomes '-'.

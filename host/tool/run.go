@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Run says how a tool is run whose module knows no tools. In its texts, {NAME} stands
@@ -43,7 +44,7 @@ const (
 	maxInputBytes    = 2 * maxArgsBytes
 )
 
-var envRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+var envRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) })
 
 func (r *Run) check(schema *Schema) error {
 	if len(r.Args) > maxRunTexts || len(r.Env) > maxRunTexts {
@@ -56,7 +57,7 @@ func (r *Run) check(schema *Schema) error {
 	}
 	for _, name := range sortedKeys(r.Env) {
 		switch {
-		case !envRE.MatchString(name):
+		case !envRE().MatchString(name):
 			return fmt.Errorf("env: %.80q is not 1 to 64 letters, digits or '_'", name)
 		case name == "PWD":
 			return errors.New("env: PWD is the working directory of the call, and nothing else")

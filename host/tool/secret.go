@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Limits on what a tool may say about secrets.
@@ -60,14 +61,10 @@ func SecretNames(secrets []Secret) []string {
 	return names
 }
 
-var (
-	secretNameRE = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
-	headerRE     = regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,64}$")
-	labelRE      = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
-)
+var headerRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,64}$") })
 
 // ValidSecretName reports whether s may be the name of a secret.
-func ValidSecretName(s string) bool { return secretNameRE.MatchString(s) }
+func ValidSecretName(s string) bool { return ValidName(s) && strings.IndexByte(letters, s[0]) >= 0 }
 
 // ValidHeaderName reports whether s may be the header that carries a secret: a
 // token of RFC 9110, at most 64 bytes, and none that says where a message goes
@@ -77,7 +74,7 @@ func ValidHeaderName(s string) bool {
 	case "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive":
 		return false
 	}
-	return headerRE.MatchString(s)
+	return headerRE().MatchString(s)
 }
 
 var errNoHost = errors.New("want NAME or NAME:PORT, for example api.github.com; no patterns, no https://")
@@ -123,7 +120,7 @@ func normalName(name string) (string, error) {
 		return "", fmt.Errorf("a host has 1 to %d characters", maxHostBytes)
 	}
 	for label := range strings.SplitSeq(host, ".") {
-		if !labelRE.MatchString(label) {
+		if label == "" || len(label) > 63 || strings.Trim(label, "-") != label || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 			return "", errNoHost
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -115,15 +116,17 @@ func looksLike(data []byte) string {
 			return s.what
 		}
 	}
-	if javaScript.Match(text) {
+	if javaScript().Match(text) {
 		return "JavaScript"
 	}
 	return "text"
 }
 
 // javaScript matches how a lower-case text begins that no other language begins with.
-var javaScript = regexp.MustCompile(`^(?:(?:/\*[^*]*\*/|//[^\n]*\n)\s*)*(?:['"]use strict['"]|export (?:default|async|const|function|class|\{|\*)|` +
-	`import (?:['"{*]|[\w$]+(?:, *\{[^}]*\})? from ['"])|(?:const|let|var) [\w${}, ]+ = (?:require\(|async |\(|function)|(?:async )?function[ *]|module\.exports)`)
+var javaScript = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(?:/\*[^*]*\*/|//[^\n]*\n)\s*)*(?:['"]use strict['"]|export (?:default|async|const|function|class|\{|\*)|` +
+		`import (?:['"{*]|[\w$]+(?:, *\{[^}]*\})? from ['"])|(?:const|let|var) [\w${}, ]+ = (?:require\(|async |\(|function)|(?:async )?function[ *]|module\.exports)`)
+})
 
 // trimPartialRune cuts a rune that the end of b splits.
 func trimPartialRune(b []byte) []byte {

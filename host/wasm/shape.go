@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // ShapeKind is who a module was built for.
@@ -161,7 +162,7 @@ func Classify(m *Module) Shape {
 const familyMembers = 16
 
 // familyWord matches the prefix that the functions of a library in C share.
-var familyWord = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`)
+var familyWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`) })
 
 // familyOf says which functions a module exports that belong together; empty if it is
 // no library, whose host has to be able to allocate for its arguments.
@@ -170,7 +171,7 @@ func familyOf(m *Module) string {
 	best, allocates := "", false
 	for _, e := range m.Exports {
 		allocates = allocates || e.Kind == KindFunc && strings.HasSuffix(e.Name, "alloc")
-		match := familyWord.FindStringSubmatch(e.Name)
+		match := familyWord().FindStringSubmatch(e.Name)
 		if e.Kind != KindFunc || match == nil || match[1] == "asyncify_" {
 			continue
 		}
@@ -189,7 +190,7 @@ func familyOf(m *Module) string {
 func ClassifyComponent(c *Component) Shape {
 	s := Shape{Kind: ComponentModel}
 	for _, e := range slices.Concat(c.Exports, c.Imports) {
-		if match := wasiInterface.FindStringSubmatch(e.Name); match != nil {
+		if match := wasiInterface().FindStringSubmatch(e.Name); match != nil {
 			s.Version = match[1]
 			break
 		}
@@ -209,7 +210,9 @@ func ClassifyComponent(c *Component) Shape {
 }
 
 // wasiInterface matches the name of an interface of WASI, and which WASI that is.
-var wasiInterface = regexp.MustCompile(`^wasi:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*@([0-9]{1,4}\.[0-9]{1,4})\.`)
+var wasiInterface = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^wasi:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*@([0-9]{1,4}\.[0-9]{1,4})\.`)
+})
 
 // ImportGroup is what a module imports from one module.
 type ImportGroup struct {
@@ -237,7 +240,7 @@ func (m *Module) ImportGroups() []ImportGroup {
 const newerPrefix = "cm32p2|" + NativeInterface
 
 // plainVersion matches what may be shown as a version.
-var plainVersion = regexp.MustCompile(`^[0-9A-Za-z.+-]{0,64}$`)
+var plainVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z.+-]{0,64}$`) })
 
 func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 	var best Shape
@@ -253,7 +256,7 @@ func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 		}
 		iface, fn, _ := strings.Cut(e.Name, "#")
 		version, ok := strings.CutPrefix(iface, NativeInterface+"@")
-		if !ok || fn != "call" && fn != "describe" || !plainVersion.MatchString(version) {
+		if !ok || fn != "call" && fn != "describe" || !plainVersion().MatchString(version) {
 			continue
 		}
 		s := Shape{Kind: Incompatible, Interface: iface, Version: version}
@@ -294,14 +297,16 @@ func compatiblePatch(version string) (int, bool) {
 
 // worldExport matches the name under which a world exports a function of an
 // interface, in either mangling.
-var worldExport = regexp.MustCompile(`^(?:cm32p2\|)?([a-z][a-z0-9-]*:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*(?:@[0-9A-Za-z.+-]+)?)[#|]`)
+var worldExport = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:cm32p2\|)?([a-z][a-z0-9-]*:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*(?:@[0-9A-Za-z.+-]+)?)[#|]`)
+})
 
 func classifyWorld(m *Module, exported map[string]bool) (Shape, bool) {
 	for _, e := range m.Exports {
 		if e.Kind != KindFunc {
 			continue
 		}
-		if match := worldExport.FindStringSubmatch(e.Name); match != nil {
+		if match := worldExport().FindStringSubmatch(e.Name); match != nil {
 			return Shape{Kind: World, Detail: fmt.Sprintf("exports %.80s", match[1])}, true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
@@ -356,13 +357,13 @@ func word(s string) error {
 	return nil
 }
 
-var registryRE = regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`)
+var registryRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`) })
 
 // registry checks a host, maybe with a port, and maybe a path on it: what modules
 // come from is compared with it to the letter.
 func registry(s string) error {
 	host, path, _ := strings.Cut(s, "/")
-	if len(s) > 512 || !registryRE.MatchString(s) || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+	if len(s) > 512 || !registryRE().MatchString(s) || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
 		return fmt.Errorf(`%.80q is not HOST or HOST/PATH in lower case, such as "ghcr.io/example"`, s)
 	}
 	name, _, _ := strings.Cut(host, ":")
@@ -381,10 +382,8 @@ func baseURL(s string) error {
 	return nil
 }
 
-var digestRE = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
-
 func digest(s string) error {
-	if !digestRE.MatchString(s) {
+	if hex := strings.TrimPrefix(s, "sha256:"); len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
 		return fmt.Errorf(`%.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s)
 	}
 	return nil

@@ -204,9 +204,12 @@ func wireMessages(messages []llm.Message, sent func(llm.Message) (sentResult, bo
 		for i, result := range turn.results {
 			call := turn.message.ToolCalls[i]
 			images = append(images, wireImages(turn.images[i], "the result of "+call.ID+", "+call.Function.Name)...)
+			if result == "" {
+				result = missingResult()
+			}
 			wire = append(wire, openai.ChatCompletionMessage{
 				Role:       openai.ChatMessageRoleTool,
-				Content:    cmp.Or(result, missingResult),
+				Content:    result,
 				ToolCallID: call.ID,
 			})
 		}
@@ -217,8 +220,10 @@ func wireMessages(messages []llm.Message, sent func(llm.Message) (sentResult, bo
 	return wire
 }
 
-var missingResult = string(tool.Failed(tool.CodeInterrupted, tool.InternalError,
-	"no result of this call was recorded; it may or may not have run").Envelope())
+var missingResult = sync.OnceValue(func() string {
+	return string(tool.Failed(tool.CodeInterrupted, tool.InternalError,
+		"no result of this call was recorded; it may or may not have run").Envelope())
+})
 
 func plainTurn(role, content string) *wireTurn {
 	return &wireTurn{message: openai.ChatCompletionMessage{Role: role, Content: content}}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -18,9 +19,8 @@ import (
 // on the command line of this run. Whoever writes it has read this command.
 
 // regretted are programs and what each does, as words behind its name.
-var regretted = map[string]string{}
-
-func init() {
+var regretted = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
 	for what, programs := range map[string]string{
 		"deletes files":               "rm unlink srm wipe rimraf trash",
 		"overwrites what is in files": "shred truncate",
@@ -36,18 +36,16 @@ func init() {
 		"removes a database":                             "dropdb dropuser",
 	} {
 		for name := range strings.FieldsSeq(programs) {
-			regretted[name] = what
+			out[name] = what
 		}
 	}
-}
+	return out
+})
 
 // regrettedWith are programs that are regretted with some of their arguments
 // only: any of the words, or a short option in a bundle of them.
-var regrettedWith = map[string][]wordRegretted{}
-
-type wordRegretted struct{ word, what string }
-
-func init() {
+var regrettedWith = sync.OnceValue(func() map[string][]wordRegretted {
+	out := map[string][]wordRegretted{}
 	for _, r := range []struct{ programs, words, what string }{
 		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes who may use all that is below"},
 		{"find fd fdfind", "-delete", "deletes files"},
@@ -64,34 +62,37 @@ func init() {
 	} {
 		for name := range strings.FieldsSeq(r.programs) {
 			for word := range strings.FieldsSeq(r.words) {
-				regrettedWith[name] = append(regrettedWith[name], wordRegretted{word, r.what})
+				out[name] = append(out[name], wordRegretted{word, r.what})
 			}
 		}
 	}
-}
+	return out
+})
+
+type wordRegretted struct{ word, what string }
 
 // wrappers are programs that start the command in their arguments, with the
 // number of their operands that come before it.
-var wrappers = map[string]int{
-	"timeout": 1, "taskset": 1, "chrt": 1, "flock": 1, "chroot": 1, "ssh": 1, "setarch": 1, "perf": 1,
-	"runcon": 1, "envdir": 1, "envuidgid": 1, "setuidgid": 1, "setlock": 1, "faketime": 1,
-}
-
-// shells take the command from one argument or, with none, from their standard
-// input.
-var shells = strings.Fields("sh bash rbash dash ash zsh ksh mksh fish csh tcsh")
-
-func init() {
+var wrappers = sync.OnceValue(func() map[string]int {
+	out := map[string]int{
+		"timeout": 1, "taskset": 1, "chrt": 1, "flock": 1, "chroot": 1, "ssh": 1, "setarch": 1, "perf": 1,
+		"runcon": 1, "envdir": 1, "envuidgid": 1, "setuidgid": 1, "setlock": 1, "faketime": 1,
+	}
 	for name := range strings.FieldsSeq(`env command builtin exec eval trap nohup nice ionice setsid stdbuf time xargs parallel watch entr strace ltrace
 		valgrind gdb unbuffer script hyperfine rlwrap busybox toybox systemd-run unshare nsenter setpriv capsh prlimit choom uclampset coresched pipesz
 		enosys chronic ifne systemd-inhibit systemd-cat eatmydata cgexec fakeroot firejail
 		dbus-run-session xvfb-run torsocks proxychains start-stop-daemon sudo doas pkexec su runuser run0`) {
-		wrappers[name] = 0
+		out[name] = 0
 	}
 	for _, name := range slices.Concat(shells, personalities[1:]) {
-		wrappers[name] = 0
+		out[name] = 0
 	}
-}
+	return out
+})
+
+// shells take the command from one argument or, with none, from their standard
+// input.
+var shells = strings.Fields("sh bash rbash dash ash zsh ksh mksh fish csh tcsh")
 
 // Dangers says what is regretted in a command, each thing once: "rm deletes
 // files". It finds nothing in what is no command.
@@ -155,7 +156,7 @@ func (s *dangerScan) command(words []string, within int) {
 		}
 		name, args := programName(words[at]), words[at+1:]
 		s.program(name, args)
-		if before, ok := wrappers[name]; ok {
+		if before, ok := wrappers()[name]; ok {
 			wrapped = true
 			startsBehind(before, args, starts[at+1:])
 		}
@@ -204,14 +205,14 @@ func (s *dangerScan) argument(w string, within int) {
 }
 
 func (s *dangerScan) program(name string, args []string) {
-	what, ok := regretted[name]
+	what, ok := regretted()[name]
 	if !ok && strings.HasPrefix(name, "mkfs.") {
-		what, ok = regretted["mkfs"], true
+		what, ok = regretted()["mkfs"], true
 	}
 	if ok {
 		s.add(name, what)
 	}
-	for _, r := range regrettedWith[name] {
+	for _, r := range regrettedWith()[name] {
 		if slices.ContainsFunc(args, func(arg string) bool { return says(arg, r.word) }) {
 			s.add(name+" "+r.word, r.what)
 		}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // runners are programs that run what their arguments or a file beside them say,
@@ -11,9 +12,8 @@ import (
 // A rule about one of them would be a rule about everything, so none is ever
 // remembered. Builtins of bash are among them that evaluate the subscript in the
 // name of a variable: test -v 'a[$(id)]'.
-var runners = map[string]bool{}
-
-func init() {
+var runners = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`
 		sh bash rbash dash ash zsh ksh mksh fish csh tcsh busybox toybox pwsh powershell cmd
 		env command builtin exec eval source . time timeout nice ionice nohup setsid stdbuf chrt taskset numactl choom uclampset coresched pipesz enosys runcon
@@ -34,12 +34,13 @@ func init() {
 		man less more most tee dd ld ld.so gcc g++ cc c++ clang clang++ tcc as tex latex pdflatex gs ip install systemctl
 		trap export declare typeset local readonly let test printf read mapfile readarray unset wait getopts enable hash bind complete compgen fc alias
 		stockade wasmtime wasmer`) {
-		runners[name] = true
+		out[name] = true
 	}
 	for _, name := range personalities {
-		runners[name] = true
+		out[name] = true
 	}
-}
+	return out
+})
 
 // personalities are the names of setarch, by each of which it runs a command as
 // on that machine.
@@ -54,7 +55,7 @@ func RunsOthers(words []string) bool {
 		return true
 	}
 	name := programName(words[0])
-	if runners[name] || words[0] != name && runners[path.Base(words[0])] {
+	if runners()[name] || words[0] != name && runners()[path.Base(words[0])] {
 		return true
 	}
 	// The dynamic loader runs the program that it is given.
@@ -62,7 +63,7 @@ func RunsOthers(words []string) bool {
 		return true
 	}
 	// python3, python3.12, gcc-14, lua5.4
-	return runners[strings.TrimRight(name, "0123456789.-")]
+	return runners()[strings.TrimRight(name, "0123456789.-")]
 }
 
 // Written reports whether the program is a file that somebody may have written

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // MaxBytes is how long a configuration can be that is judged.
@@ -102,14 +103,16 @@ func Harmless(text string) error {
 
 // askable are keys that may change after an answer, with what they can be: they say
 // what git pulls from and pushes to, by http, https or ssh.
-var askable = map[string]*regexp.Regexp{
-	"branch.*.remote":     regexp.MustCompile(`^(\.|[A-Za-z0-9_][A-Za-z0-9._/-]*)$`),
-	"branch.*.pushremote": regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`),
-	"branch.*.merge":      regexp.MustCompile(`^refs/[A-Za-z0-9._/@+-]+$`),
-	"branch.*.rebase":     regexp.MustCompile(`^(true|false|merges)$`),
-	"remote.*.url":        regexp.MustCompile(`^((https?|ssh)://[A-Za-z0-9@_][^\s:]*(:[^\s:]*)*|([A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[A-Za-z0-9_~/.][^\s:]*)$`),
-	"remote.*.fetch":      regexp.MustCompile(`^\+?refs/[^\s:]+:refs/[^\s:]+$`),
-}
+var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"branch.*.remote":     regexp.MustCompile(`^(\.|[A-Za-z0-9_][A-Za-z0-9._/-]*)$`),
+		"branch.*.pushremote": regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`),
+		"branch.*.merge":      regexp.MustCompile(`^refs/[A-Za-z0-9._/@+-]+$`),
+		"branch.*.rebase":     regexp.MustCompile(`^(true|false|merges)$`),
+		"remote.*.url":        regexp.MustCompile(`^((https?|ssh)://[A-Za-z0-9@_][^\s:]*(:[^\s:]*)*|([A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[A-Za-z0-9_~/.][^\s:]*)$`),
+		"remote.*.fetch":      regexp.MustCompile(`^\+?refs/[^\s:]+:refs/[^\s:]+$`),
+	}
+})
 
 // Change lists the keys that differ between two configurations, in words. It is an
 // error unless all of them are such as may change after an answer.
@@ -132,7 +135,7 @@ func Change(before, after string) (words []string, err error) {
 				left = slices.Delete(left, i, i+1)
 				continue
 			}
-			valid := askable[k.kind()]
+			valid := askable()[k.kind()]
 			if valid == nil {
 				return nil, fmt.Errorf("the key %s", k.kind())
 			}

@@ -52,7 +52,7 @@ func (d Dir) Enter(name string) Dir { return d.enter(componentOf(name)) }
 // its name is, see the function [Repository].
 func (d Dir) Repository() Dir {
 	d.given = d.given[:len(d.given):len(d.given)]
-	for _, e := range repository {
+	for _, e := range indexed().repository {
 		d.given = append(d.given, rest{e, e.parts[1:]})
 	}
 	if !d.backup {

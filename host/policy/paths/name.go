@@ -2,6 +2,7 @@ package paths
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -201,17 +202,17 @@ type listed struct {
 	parts []part
 }
 
-// The list, by the first name of each pattern: those that are a name, by it;
-// and those with a star.
-var (
-	byName     = map[string][]*listed{}
-	byShort    = map[string][]*listed{}
+// index is the list, by the first name of each pattern.
+type index struct {
+	byName     map[string][]*listed // that are a name
+	byShort    map[string][]*listed
 	byEnd      [256][]*listed // that begin with a star, by their last byte
 	byStart    [256][]*listed // that end with one, by their first
 	repository []*listed      // what is closed in a directory of git
-)
+}
 
-func init() {
+var indexed = sync.OnceValue(func() *index {
+	x := &index{byName: map[string][]*listed{}, byShort: map[string][]*listed{}}
 	for _, s := range specials {
 		e := &listed{Special: s}
 		for text := range strings.SplitSeq(s.Pattern, "/") {
@@ -221,34 +222,36 @@ func init() {
 		switch first.star {
 		case '<':
 			end := first.text[len(first.text)-1]
-			byEnd[end] = append(byEnd[end], e)
+			x.byEnd[end] = append(x.byEnd[end], e)
 		case '>':
-			byStart[first.text[0]] = append(byStart[first.text[0]], e)
-			byShort[first.short6] = append(byShort[first.short6], e)
+			x.byStart[first.text[0]] = append(x.byStart[first.text[0]], e)
+			x.byShort[first.short6] = append(x.byShort[first.short6], e)
 		default:
-			byName[first.text] = append(byName[first.text], e)
-			byShort[first.short6] = append(byShort[first.short6], e)
+			x.byName[first.text] = append(x.byName[first.text], e)
+			x.byShort[first.short6] = append(x.byShort[first.short6], e)
 		}
 		if first.text == gitDir && len(e.parts) > 1 && e.Care == Closed {
-			repository = append(repository, e)
+			x.repository = append(x.repository, e)
 		}
 	}
-}
+	return x
+})
 
 // entries are those that could begin with the name. A pattern with a star at
 // its beginning has one name.
 func (c *component) entries(last bool) []*listed {
-	out := byName[c.forms[0]]
+	x := indexed()
+	out := x.byName[c.forms[0]]
 	more := c.forms[1] != "" || c.short != ""
 	if !last && !more {
 		return out
 	}
 	out = out[:len(out):len(out)]
 	if c.forms[1] != "" {
-		out = append(out, byName[c.forms[1]]...)
+		out = append(out, x.byName[c.forms[1]]...)
 	}
 	if c.short != "" {
-		out = append(out, byShort[c.short]...)
+		out = append(out, x.byShort[c.short]...)
 	}
 	if !last {
 		return out
@@ -257,7 +260,7 @@ func (c *component) entries(last bool) []*listed {
 		if form == "" {
 			continue
 		}
-		for _, stars := range [][]*listed{byStart[form[0]], byEnd[form[len(form)-1]]} {
+		for _, stars := range [][]*listed{x.byStart[form[0]], x.byEnd[form[len(form)-1]]} {
 			for _, e := range stars {
 				if e.parts[0].fits(form) {
 					out = append(out, e)

@@ -96,7 +96,7 @@ func Repository(name string, moves bool) []string {
 	var out []string
 	for i := 1; i < len(names); i++ {
 		holds := func(e *listed) bool { return match(e.parts[1:], names[i:])&counts != 0 }
-		if slices.ContainsFunc(repository, holds) {
+		if slices.ContainsFunc(indexed().repository, holds) {
 			out = append(out, join(names[:i]))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/sdk"
 )
@@ -27,10 +28,10 @@ const (
 
 // nameRE is stricter than tool.ValidName: the name is a folder, the end of a Go
 // module path and part of a repository in a registry, too.
-var nameRE = regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`)
+var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`) })
 
 // devices are names of which Windows makes no folder, and Go no module.
-var devices = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+var devices = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
 
 const maxName = 40
 
@@ -44,9 +45,9 @@ func CheckName(name string) error {
 	switch {
 	case len(name) > maxName:
 		return &NameError{name, fmt.Sprintf("more than %d characters; tools are offered as NAME_tool", maxName)}
-	case !nameRE.MatchString(name):
+	case !nameRE().MatchString(name):
 		return &NameError{name, "it is not lower-case letters and digits, the first a letter, with single '-' or '_' between them"}
-	case devices.MatchString(name):
+	case devices().MatchString(name):
 		return &NameError{name, "it is a device on Windows"}
 	}
 	return nil

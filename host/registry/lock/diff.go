@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
@@ -85,7 +86,7 @@ func show(v any) string {
 	return "none"
 }
 
-var longHash = regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`)
+var longHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`) })
 
 // shorten leaves of a hash what a person compares.
-func shorten(s string) string { return longHash.ReplaceAllString(s, "$1...") }
+func shorten(s string) string { return longHash().ReplaceAllString(s, "$1...") }

@@ -21,6 +21,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -261,19 +262,19 @@ func checkShown(s string, most int) error {
 	return nil
 }
 
-var hashRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 func checkHash(s string) error {
-	if !hashRE.MatchString(s) {
+	if hex, ok := strings.CutPrefix(s, "sha256:"); !ok || len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
 		return fmt.Errorf("%.80q is not sha256: and 64 digits of 0-9 and a-f", s)
 	}
 	return nil
 }
 
 var (
-	repositoryRE = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
-	tagRE        = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-	schemeRE     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	repositoryRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+	})
+	tagRE    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`) })
+	schemeRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`) })
 )
 
 // checkSource accepts the three forms and no other spelling of them.
@@ -287,7 +288,7 @@ func checkSource(s string) error {
 	if strings.HasPrefix(s, "https://") {
 		return checkURL(s)
 	}
-	if schemeRE.MatchString(s) {
+	if schemeRE().MatchString(s) {
 		return fmt.Errorf("%.80q is not oci://, https:// or a path in the project", s)
 	}
 	if path.IsAbs(s) || path.Clean(s) != s || s == "." || s == ".." || strings.HasPrefix(s, "../") || strings.ContainsAny(s, `\:`) {
@@ -309,7 +310,7 @@ func checkOCI(s string) error {
 		return err
 	}
 	repository, tag, tagged := strings.Cut(repository, ":")
-	if len(repository) > 255 || !repositoryRE.MatchString(repository) || tagged && !tagRE.MatchString(tag) {
+	if len(repository) > 255 || !repositoryRE().MatchString(repository) || tagged && !tagRE().MatchString(tag) {
 		return fmt.Errorf("%.80q is not HOST/REPOSITORY or HOST/REPOSITORY:TAG", named)
 	}
 	return nil

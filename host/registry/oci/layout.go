@@ -16,6 +16,8 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
+
+	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
 // Limits on the index of a layout.
@@ -44,13 +46,13 @@ func ParseLayout(s string) Layout {
 	if isFolder(l.Dir) {
 		return l
 	}
-	if i := strings.LastIndexByte(s, '@'); i > 0 && digests.MatchString(s[i+1:]) {
+	if i := strings.LastIndexByte(s, '@'); i > 0 && sign.ValidDigest(s[i+1:]) {
 		l.Dir, l.Digest = s[:i], s[i+1:]
 	}
 	if isFolder(l.Dir) {
 		return l
 	}
-	if i := strings.LastIndexByte(l.Dir, ':'); i > 0 && tags.MatchString(l.Dir[i+1:]) {
+	if i := strings.LastIndexByte(l.Dir, ':'); i > 0 && tags().MatchString(l.Dir[i+1:]) {
 		l.Dir, l.Tag = l.Dir[:i], l.Dir[i+1:]
 	}
 	return l
@@ -220,7 +222,7 @@ func (f *folder) Resolve(_ context.Context, reference string) (ocispec.Descripto
 }
 
 func blobName(d ocispec.Descriptor) (string, error) {
-	if !digests.MatchString(string(d.Digest)) {
+	if !sign.ValidDigest(string(d.Digest)) {
 		return "", fmt.Errorf("%q is not the digest of a SHA-256", shown(string(d.Digest)))
 	}
 	return path.Join(ocispec.ImageBlobsDir, "sha256", strings.TrimPrefix(string(d.Digest), "sha256:")), nil

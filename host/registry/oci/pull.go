@@ -150,7 +150,7 @@ func moduleOf(m ocispec.Manifest) (ocispec.Descriptor, error) {
 
 // read fetches what a descriptor describes, and returns exactly that.
 func read(ctx context.Context, from place, d ocispec.Descriptor, most int64, progress func(done, total int64)) ([]byte, error) {
-	if !digests.MatchString(string(d.Digest)) {
+	if !sign.ValidDigest(string(d.Digest)) {
 		return nil, fmt.Errorf("%q is not the digest of a SHA-256", shown(string(d.Digest)))
 	}
 	if d.Size <= 0 || d.Size > most {

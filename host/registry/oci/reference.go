@@ -7,8 +7,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
 // Scheme is how a reference begins.
@@ -21,9 +23,10 @@ const (
 )
 
 var (
-	repositories = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
-	tags         = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
-	digests      = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	repositories = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
+	})
+	tags = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`) })
 )
 
 // Reference names an artifact of a registry. It is made by [ParseReference]; Tag and
@@ -64,15 +67,15 @@ func parseReference(s string) (r Reference, err error) {
 		return r, err
 	}
 	rest, digest, hasDigest := strings.Cut(rest, "@")
-	if hasDigest && !digests.MatchString(digest) {
+	if hasDigest && !sign.ValidDigest(digest) {
 		return r, errors.New(`what follows "@" is not sha256: and 64 hexadecimal digits in lower case`)
 	}
 	r.Digest = digest
 	var hasTag bool
-	if r.Path, r.Tag, hasTag = strings.Cut(rest, ":"); hasTag && !tags.MatchString(r.Tag) {
+	if r.Path, r.Tag, hasTag = strings.Cut(rest, ":"); hasTag && !tags().MatchString(r.Tag) {
 		return r, fmt.Errorf("%.140q is no tag: at most 128 letters, digits, underscores, dots and hyphens", r.Tag)
 	}
-	if len(r.Path) > maxRepositoryBytes || !repositories.MatchString(r.Path) {
+	if len(r.Path) > maxRepositoryBytes || !repositories().MatchString(r.Path) {
 		return r, fmt.Errorf("%.80q is no repository: small letters and digits, with single dots, hyphens and underscores between them, and slashes", r.Path)
 	}
 	if !hasTag && !hasDigest {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry/oci/credential"
@@ -120,7 +121,7 @@ func (s *session) authorize(ctx context.Context, challenges []string) (string, e
 	return "", errors.New("the registry wants a login and does not say which")
 }
 
-var parameter = regexp.MustCompile(`([a-zA-Z_]+)\s*=\s*(?:"([^"]*)"|([^\s",]+))`)
+var parameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-zA-Z_]+)\s*=\s*(?:"([^"]*)"|([^\s",]+))`) })
 
 // parameters reads realm="...",service="...",scope="...".
 func parameters(s string) map[string]string {
@@ -128,7 +129,7 @@ func parameters(s string) map[string]string {
 	if len(s) > 4*maxFieldBytes {
 		return out
 	}
-	for _, m := range parameter.FindAllStringSubmatch(s, -1) {
+	for _, m := range parameter().FindAllStringSubmatch(s, -1) {
 		out[strings.ToLower(m[1])] = m[2] + m[3]
 	}
 	return out

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -168,10 +167,11 @@ func (k PublicKey) String() string {
 	return string(k.algorithm) + ":" + base64.StdEncoding.EncodeToString([]byte(k.raw))
 }
 
-var idRE = regexp.MustCompile(`^(` + string(Ed25519) + `|` + string(ECDSAP256) + `):[0-9a-f]{32}$`)
-
 // ValidID reports whether a text has the form of an ID.
-func ValidID(s string) bool { return idRE.MatchString(s) }
+func ValidID(s string) bool {
+	algorithm, hex, _ := strings.Cut(s, ":")
+	return (algorithm == string(Ed25519) || algorithm == string(ECDSAP256)) && isHex(hex, 32)
+}
 
 // ID is a short name of the key, made from the key: its algorithm, a colon, and
 // the first 32 hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -35,19 +36,21 @@ type Fingerprint struct {
 }
 
 var (
-	nameRE   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	hexRE    = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 	// As semver.org says it, whole.
-	versionRE = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
-		`(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
-		`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+	versionRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
+			`(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+			`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+	})
 
 	// A host with a port, and path components as the OCI distribution specification
 	// has them; neither can be "..".
-	hostRE = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
-	pathRE = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+	hostRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
+	})
+	pathRE = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+	})
 )
 
 const (
@@ -59,21 +62,29 @@ const (
 // 512 bytes.
 func ValidRepository(s string) bool {
 	host, path, _ := strings.Cut(s, "/")
-	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE.MatchString(path)
+	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE().MatchString(path)
 }
 
 // ValidHost reports whether s is a HOST, which can have a port, likewise.
-func ValidHost(s string) bool { return len(s) <= maxRepositoryBytes && hostRE.MatchString(s) }
+func ValidHost(s string) bool { return len(s) <= maxRepositoryBytes && hostRE().MatchString(s) }
 
 // ValidDigest reports whether s is "sha256:" and 64 hex digits in lower case.
-func ValidDigest(s string) bool { return digestRE.MatchString(s) }
+func ValidDigest(s string) bool {
+	hex, ok := strings.CutPrefix(s, "sha256:")
+	return ok && isHex(hex, 64)
+}
+
+// isHex reports whether s is n hex digits in lower case.
+func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
 // ValidVersion reports whether s is a semantic version without v, of at most 128
 // bytes.
-func ValidVersion(s string) bool { return len(s) <= maxVersionBytes && versionRE.MatchString(s) }
+func ValidVersion(s string) bool { return len(s) <= maxVersionBytes && versionRE().MatchString(s) }
 
 // ValidName reports whether s may be the name of a module.
-func ValidName(s string) bool { return nameRE.MatchString(s) }
+func ValidName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
 
 // check says what is wrong with a statement.
 func (s Statement) check() error {
@@ -86,7 +97,7 @@ func (s Statement) check() error {
 		return fmt.Errorf("version %.80q is not a semantic version such as 1.2.0", s.Version)
 	case !ValidDigest(s.Digest):
 		return fmt.Errorf(`digest %.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s.Digest)
-	case !hexRE.MatchString(s.Fingerprint.Description) || !hexRE.MatchString(s.Fingerprint.Schema) || !hexRE.MatchString(s.Fingerprint.Needs):
+	case !isHex(s.Fingerprint.Description, 64) || !isHex(s.Fingerprint.Schema, 64) || !isHex(s.Fingerprint.Needs, 64):
 		return errors.New("a fingerprint is not 64 hexadecimal digits in lower case")
 	case s.Issued.IsZero():
 		return errors.New("it does not say when it was issued")

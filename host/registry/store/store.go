@@ -31,6 +31,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -308,12 +309,11 @@ func (s *Store) Module(r Record) *tool.Module {
 	}
 }
 
-// moduleRE and leftoverRE match what only this package writes: a module, and the
-// file that was to become one, or the index, when the writer was killed.
-var (
-	moduleRE   = regexp.MustCompile(`^[0-9a-f]{64}\.wasm$`)
-	leftoverRE = regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
-)
+// leftoverRE matches what only this package writes: the file that was to become a
+// module, or the index, when the writer was killed.
+var leftoverRE = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
+})
 
 // spare lists the files that nothing needs, and those that are not ours. The
 // caller holds the lock, so no file is one that somebody is writing.
@@ -329,8 +329,9 @@ func (s *Store) spare(records []Record) (unnamed, foreign []string, err error) {
 		}
 		for _, e := range entries {
 			name, inside := e.Name(), dir == s.modules()
+			hash, isModule := strings.CutSuffix(name, ".wasm")
 			switch {
-			case leftoverRE.MatchString(name), inside && moduleRE.MatchString(name) && !needed[name]:
+			case leftoverRE().MatchString(name), inside && isModule && isHash(hash) && !needed[name]:
 				unnamed = append(unnamed, filepath.Join(dir, name))
 			case inside && needed[name], !inside && slices.Contains([]string{"index.json", "refused.json", "sha256", "lock"}, name):
 			default:

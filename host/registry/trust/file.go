@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
@@ -57,10 +58,10 @@ var fileKeys = keys.Table{
 	{Name: "revoked[].why", Kind: keys.Text("text", "a text in quotes", why)},
 }
 
-var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,127}$`)
+var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,127}$`) })
 
 func publisherName(s string) error {
-	if !nameRE.MatchString(s) {
+	if !nameRE().MatchString(s) {
 		return fmt.Errorf(`%.80q is not 1 to 128 of a-z, 0-9, ".", "_", "-", "@" and "+"`, s)
 	}
 	return nil

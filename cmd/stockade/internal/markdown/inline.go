@@ -196,12 +196,14 @@ func textOf(runs []run) string {
 }
 
 // escaped is what stands for another character.
-var escaped = regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
+var escaped = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
+})
 
 // unescape decodes what stands for another character, if that one shows as what it
 // is. A <br>, which is the only line end in a table, is one.
 func unescape(source []byte) string {
-	return escaped.ReplaceAllStringFunc(string(source), func(m string) string {
+	return escaped().ReplaceAllStringFunc(string(source), func(m string) string {
 		switch m[0] {
 		case '\\':
 			return m[1:]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
@@ -31,7 +32,7 @@ type line struct {
 	far    bool // from every difference
 }
 
-var hunkStart = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$`)
+var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$`) })
 
 // spans reads what host/diff says. How many lines a difference has is said before
 // them, so that none of them can pass for anything else. What it cannot read stays as
@@ -52,7 +53,7 @@ func spans(text string) []span {
 		for start < len(lines) && strings.HasPrefix(lines[start], `\ `) {
 			start++
 		}
-		if !isFrom || start >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart.MatchString(lines[start]) {
+		if !isFrom || start >= len(lines) || !strings.HasPrefix(lines[i+1], "+++ ") || !hunkStart().MatchString(lines[start]) {
 			plain(lines[i])
 			i++
 			continue
@@ -63,7 +64,7 @@ func spans(text string) []span {
 		}
 		i = start
 		for whole := true; whole && i < len(lines); {
-			hunk := hunkStart.FindStringSubmatch(lines[i])
+			hunk := hunkStart().FindStringSubmatch(lines[i])
 			if hunk == nil {
 				break
 			}
@@ -267,7 +268,9 @@ func (s span) title() string { return cmp.Or(s.told, s.name()) }
 
 // plainChange is a line about one change in which nothing can deceive: no blank, quote
 // or letter beyond ASCII stands in a name.
-var plainChange = regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( from [A-Za-z0-9._/+@~-]+)?( \([a-z0-9, -]+\))*$`)
+var plainChange = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z]+( [a-z]+)? [A-Za-z0-9._/+@~-]+( from [A-Za-z0-9._/+@~-]+)?( \([a-z0-9, -]+\))*$`)
+})
 
 // alone is the one line that tells of all changes, and how many lines come and go, if
 // it may stand in a row of ours.
@@ -280,7 +283,7 @@ func alone(all []span) (told, counts string) {
 	case len(all[0].lines) == 1:
 		told = all[0].lines[0].text
 	}
-	if !plainChange.MatchString(told) {
+	if !plainChange().MatchString(told) {
 		return "", ""
 	}
 	return told, counts

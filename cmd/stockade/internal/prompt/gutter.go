@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
@@ -32,9 +33,9 @@ const (
 const repeated = 3
 
 var (
-	blanks = regexp.MustCompile(` {9,}|\t{3,}`)
+	blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {9,}|\t{3,}`) })
 	// ours is what we write for what does not show.
-	ours = regexp.MustCompile(`<(tab>|newline>|\d+ blanks>|U\+|0x)`)
+	ours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<(tab>|newline>|\d+ blanks>|U\+|0x)`) })
 )
 
 var marked = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
@@ -102,9 +103,9 @@ func behind(before, style string, texts []string) (rows []row) {
 // counted is a visible line, in which runs of blanks are counted, and what we write is
 // nobody else's.
 func counted(line string) string {
-	line = ours.ReplaceAllString(line, "<U+003C>$1")
+	line = ours().ReplaceAllString(line, "<U+003C>$1")
 	count := func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) }
-	line = blanks.ReplaceAllStringFunc(line, count)
+	line = blanks().ReplaceAllStringFunc(line, count)
 	if text := strings.TrimRight(line, " "); text != "" && text != line {
 		line = text + count(line[len(text):])
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
@@ -267,7 +268,7 @@ func (p *page) titled(title, text string) {
 		return
 	}
 	p.look(text)
-	if row := fmt.Sprintf("  %-10s %s", title, text); plainWords.MatchString(text) && len(row) < p.v.width() {
+	if row := fmt.Sprintf("  %-10s %s", title, text); plainWords().MatchString(text) && len(row) < p.v.width() {
 		p.out = append(p.out, row)
 		return
 	}
@@ -289,10 +290,12 @@ func (p *page) findings() {
 
 // plainWords are what may stand in a row of ours: they can be taken for no key and no
 // quotation.
-var plainWords = regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
+var plainWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
+})
 
 // word is what may stand as one word in a row of ours.
-func word(text string) bool { return plainWords.MatchString(text) && !strings.Contains(text, " ") }
+func word(text string) bool { return plainWords().MatchString(text) && !strings.Contains(text, " ") }
 
 // question writes what a person needs to answer one question, in so many rows.
 func (p *page) question(q Question, number string, room int) {
@@ -353,10 +356,10 @@ func why(q Question) string {
 		return ""
 	}
 	reason := strings.TrimPrefix(strings.TrimPrefix(q.Reason, "it starts a process, and "), "it changes files, and ")
-	if q.First != "" && (reason == "it starts a process" || !plainWords.MatchString(reason)) {
+	if q.First != "" && (reason == "it starts a process" || !plainWords().MatchString(reason)) {
 		reason = q.First + ", so it is asked first"
 	}
-	if len(reason) > maxWhy || !plainWords.MatchString(reason) {
+	if len(reason) > maxWhy || !plainWords().MatchString(reason) {
 		return ""
 	}
 	return reason
@@ -507,11 +510,11 @@ func (p *page) where(q Question) {
 	}
 	if q.Network != nil && (len(q.Network) > 1 || !strings.HasPrefix(askedFor(q), "Let it reach")) {
 		hosts := strings.Join(q.Network, ", ")
-		add("may reach", hosts, plainWords.MatchString(hosts))
+		add("may reach", hosts, plainWords().MatchString(hosts))
 	}
 	for _, s := range q.Secrets {
 		text := s.Name + " for " + cmp.Or(strings.Join(s.Hosts, ", "), "the hosts that it is bound to")
-		add("secret", text, plainWords.MatchString(text))
+		add("secret", text, plainWords().MatchString(text))
 	}
 	for _, path := range q.Paths {
 		if q.Command != "" {

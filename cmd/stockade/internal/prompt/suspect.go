@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -11,7 +12,9 @@ import (
 )
 
 // imitation is what looks like a question, a note or a message of ours.
-var imitation = regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4,5}[|│:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
+var imitation = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4,5}[|│:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
+})
 
 // suspect looks for what a person does not see in a text, or sees as something
 // else, and says so. Each finding is in plain ASCII.
@@ -42,7 +45,7 @@ func (s *suspect) look(text string) {
 			s.say("letters", "it holds letters that look like others: %s", escaped(word))
 		}
 	}
-	if imitation.MatchString(text) {
+	if imitation().MatchString(text) {
 		s.say("imitation", "it holds text that looks like this program's own; what stands behind a bar is never ours")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -100,7 +101,7 @@ func (t *Table) Write(w io.Writer, columns int) error {
 	}
 	out := b.String()
 	if columns > 0 {
-		out = blanks.ReplaceAllString(out, "\n")
+		out = blanks().ReplaceAllString(out, "\n")
 	}
 	_, err := io.WriteString(w, out)
 	return err
@@ -108,7 +109,7 @@ func (t *Table) Write(w io.Writer, columns int) error {
 
 // blanks at the end of a row are nothing to see. They stay for what is no terminal,
 // where each row has the same columns.
-var blanks = regexp.MustCompile(` +\n`)
+var blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` +\n`) })
 
 // fit makes the columns narrower that can be.
 func (t *Table) fit(natural []int, columns int) (widths []int, ok bool) {

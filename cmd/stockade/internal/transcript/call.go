@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
@@ -412,10 +413,10 @@ func (t *Transcript) failed(c *call) (rows []string) {
 
 // ended reports whether a person has ended a call while it ran.
 func (c *call) ended() bool {
-	return c.result.Code == tool.CodeCancelled && stoppedAfter.MatchString(c.result.Error)
+	return c.result.Code == tool.CodeCancelled && stoppedAfter().MatchString(c.result.Error)
 }
 
-var stoppedAfter = regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`)
+var stoppedAfter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`) })
 
 // asked reports whether a person has been asked.
 func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil }
@@ -594,7 +595,7 @@ func (c *call) fetched() (status int, to string) {
 	return fields.Status, to
 }
 
-var leadingNumber = regexp.MustCompile(`^(\d{1,9}): `)
+var leadingNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,9}): `) })
 
 // page says which lines of a file were read, and how many it has. The note that may
 // follow them is none.
@@ -616,7 +617,7 @@ func (c *call) page() string {
 	if last <= 0 { // of a directory, too
 		return words.Plural(read, "line")
 	}
-	if m := leadingNumber.FindStringSubmatch(fields.Output); m != nil {
+	if m := leadingNumber().FindStringSubmatch(fields.Output); m != nil {
 		first, _ := strconv.Atoi(m[1])
 		if n := last - first + 1; n == read || n == read-1 {
 			read = n

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
@@ -18,7 +19,7 @@ const maxDiffLines = 40
 // maxFiles is how many changed files are listed below a call.
 const maxFiles = 8
 
-var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
+var hunk = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
 // diffLine is a line of a difference. It has no number if none can be told.
 type diffLine struct {
@@ -32,7 +33,7 @@ type diffLine struct {
 func diffLines(diff string, context bool) (lines []diffLine) {
 	before, after := 0, 0
 	for line := range strings.SplitSeq(strings.TrimRight(diff, "\n"), "\n") {
-		if m := hunk.FindStringSubmatch(line); m != nil {
+		if m := hunk().FindStringSubmatch(line); m != nil {
 			before, _ = strconv.Atoi(m[1])
 			after, _ = strconv.Atoi(m[2])
 			continue

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
@@ -170,13 +171,13 @@ func clipped(lines []string) string {
 	return strings.Join(out, "\n")
 }
 
-var blanks = regexp.MustCompile(` {3,}`)
+var blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {3,}`) })
 
 // inline is a text of others as a part of a row of ours: one line, in which nothing
 // is far away from what is before it.
 func inline(text string) string {
 	text = terminal.Line(text)
-	return blanks.ReplaceAllStringFunc(text, func(s string) string { return "<" + strconv.Itoa(len(s)) + " blanks>" })
+	return blanks().ReplaceAllStringFunc(text, func(s string) string { return "<" + strconv.Itoa(len(s)) + " blanks>" })
 }
 
 // linesOf are the lines of a text, none of an empty one.

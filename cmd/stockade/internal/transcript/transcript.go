@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
@@ -344,12 +345,12 @@ func (t *Transcript) summary() (out []string) {
 	return out
 }
 
-var busy = regexp.MustCompile(` answered (429|503|529): `)
+var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` answered (429|503|529): `) })
 
 // retryWords say why a request is sent again, and when.
 func (t *Transcript) retryWords(wait time.Duration) (why, next string) {
 	why = "the provider failed: " + terminal.Line(words.Clip(t.retry.Error, maxLine))
-	if m := busy.FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
+	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
 		why = "the provider is busy (" + m[1] + ")"
 	}
 	next = "; trying again"
