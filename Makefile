@@ -81,7 +81,7 @@ test-race: guests helper ## run the tests of what runs at the same time (RACED) 
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 .PHONY: test-jail
-test-jail: helper ## run the tests of the jail at all tiers, as two users, and without each of its layers
+test-jail: helper ## run the tests of the jail at all tiers, with all attacks, as two users, and without each of its layers
 	$(GO) test -count 1 ./host/jail -all
 
 # At tier 3 they run on a stage, and what they leave is compared, too. At tier 1 there
