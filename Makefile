@@ -57,11 +57,18 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 	  "list files then read notes.md then find TODO in *.md then replace 'teh' with 'the' in notes.md then run wc -l notes.md"
 
 # go vet has a target of its own. What was compiled for the program is used again: it has
-# no paths of this machine either.
+# no paths of this machine either. Modules of others are a Go module of their own, and run
+# beside the rest.
 .PHONY: test
-test: guests helper ## run the tests
-	$(GO) test -trimpath -vet=off ./...
-	cd host/internal/foreign && $(GO) test -trimpath .
+test: guests helper ## run the tests, in five minutes on two cores; what takes longer has targets of its own
+	@(cd host/internal/foreign && exec $(GO) test -trimpath -vet=off .) & foreign=$$!; \
+	  $(GO) test -trimpath -vet=off ./...; rest=$$?; wait $$foreign && exit $$rest
+
+# Each of these repeats itself: make test runs one round of each kind.
+.PHONY: test-whole
+WHOLE := $(addprefix ./host/,beneath sandbox sandbox/wasi selftest stage) ./cmd/stockade
+test-whole: guests helper ## run all rounds of the tests of which make test runs one of each kind (WHOLE)
+	$(GO) test -trimpath -vet=off -count 1 -timeout 30m $(WHOLE) -whole
 
 .PHONY: test-fuel
 test-fuel: ## run the specification suites and other programs with code that counts, next to code that does not
@@ -81,7 +88,7 @@ test-race: guests helper ## run the tests of what runs at the same time (RACED) 
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 .PHONY: test-jail
-test-jail: helper ## run the tests of the jail at all tiers, as two users, and without each of its layers
+test-jail: helper ## run the tests of the jail at all tiers, with all attacks, as two users, and without each of its layers
 	$(GO) test -count 1 ./host/jail -all
 
 # At tier 3 they run on a stage, and what they leave is compared, too. At tier 1 there

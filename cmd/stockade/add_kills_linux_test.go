@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var addKills = flag.Int("add-kills", 15, "how many programs are killed while they add, update or remove a module")
+var addKills = flag.Int("add-kills", 6, "how many programs are killed while they add, update or remove a module")
 
 // has is the version of the one module that was added; empty: there is none.
 func (p *person) has() string {

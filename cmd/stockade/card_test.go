@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +60,7 @@ func reviewOf(m tool.Manifest) *registry.Review {
 }
 
 func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
-	for _, v := range terminaltest.Vectors() {
+	for turn, v := range terminaltest.Vectors() {
 		hostile := worst(v.Text)
 		few := worst(v.Text)
 		few.Tools = few.Tools[:2]
@@ -82,7 +84,7 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 			project.Lock.Modules = append(project.Lock.Modules, lock.Module{Name: fmt.Sprint("m", i), Version: v.Text, Source: v.Text, Wants: v.Text, Signer: v.Text})
 		}
 		choices := []prompt.Choice{{Letter: 'y', Words: giftWords(tool.Allowance{Hosts: hostile.Tools[0].Capabilities.Hosts})}, {Letter: 'o', Words: "only computing"}}
-		for name, c := range map[string]struct {
+		cards := map[string]struct {
 			text    func(width int, color, all bool) string
 			choices []prompt.Choice
 		}{
@@ -94,7 +96,12 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 				return cardText(update)(width, color, all) + "  It is switched off until you decide.\n"
 			}, append(choices, prompt.Choice{Letter: 'k', Words: "keep " + shownVersion(hostile)}, prompt.Choice{Letter: 'r', Words: "remove it"}, prompt.Choice{Letter: 'n', Words: "not now"})},
 			"a project": {func(width int, _, all bool) string { return syncCard(project, nil, width, all) }, yesOrNo},
-		} {
+		}
+		for i, name := range slices.Sorted(maps.Keys(cards)) {
+			if !*whole && (turn+i)%3 > 0 {
+				continue // the texts take turns
+			}
+			c := cards[name]
 			for _, width := range []int{80, 120} {
 				for _, all := range []bool{false, true} {
 					if all && (name == "a new module" || name == "an update" || width > 80) {

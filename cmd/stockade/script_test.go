@@ -59,6 +59,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// Without -whole, a test that repeats itself runs one round of each kind.
+var whole = flag.Bool("whole", false, "run all of what make test runs a part of: make test-whole")
+
 var scriptDir = flag.String("scripts", "testdata/script", "the directory with the scripts to run")
 
 // TestScripts runs testdata/script. Each script has a home of its own; only
@@ -109,6 +112,12 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			"proxy":      startProxy,
 			"proxied":    proxied,
 			"securesite": secureSite,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "whole" {
+				return false, fmt.Errorf("there is no condition %q", cond)
+			}
+			return *whole, nil
 		},
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireUniqueNames:  true,

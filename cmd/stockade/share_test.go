@@ -24,16 +24,20 @@ import (
 var registryProgram = flag.String("registry", "", "the `program` docker-registry, with which TestShare runs in the place of a registry in this process")
 
 // TestShare runs testdata/registry: what an author, users and a team do with a module,
-// over a registry.
+// over a registry. In make test it ends where somebody else has called it, because each
+// version that follows is built and compiled; make test-registry runs all of it.
 func TestShare(t *testing.T) {
 	p := inDirectory(t, "testdata/registry")
 	s := sharing{t: t}
 	p.Cmds["registry"], p.Cmds["requests"], p.Cmds["stopwatch"] = s.registry, s.requests, s.stopwatch
 	p.Condition = func(cond string) (bool, error) {
-		if cond != "real" {
-			return false, fmt.Errorf("there is no condition %q", cond)
+		switch cond {
+		case "real":
+			return *registryProgram != "", nil
+		case "whole":
+			return *whole || *registryProgram != "", nil
 		}
-		return *registryProgram != "", nil
+		return false, fmt.Errorf("there is no condition %q", cond)
 	}
 	testscript.Run(t, p)
 }

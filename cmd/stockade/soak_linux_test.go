@@ -24,7 +24,7 @@ var soak = flag.Duration("soak", 0, "make calls for so long; otherwise a few hun
 const (
 	soakers     = 2   // goroutines that make calls
 	soakSession = 500 // calls of a session
-	soakShort   = 150 // calls of each goroutine where no time is given
+	soakShort   = 60  // calls of each goroutine where no time is given
 )
 
 // usage is what this process holds at one time.

@@ -15,7 +15,10 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { hosttest.Main(m) }
+func TestMain(m *testing.M) {
+	hosttest.InMemory()
+	hosttest.Main(m)
+}
 
 func TestWithoutOpenat2(t *testing.T) {
 	if !hasOpenat2() {

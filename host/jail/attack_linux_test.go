@@ -185,11 +185,11 @@ func succeed(k kind) []string {
 
 // TestAttacks runs all probes in all kinds of jail: as nobody, as root in a
 // workspace of root's, and as root in one of somebody else, whom the victim
-// belongs to as well.
+// belongs to as well. Without -all it is the best kind only.
 func TestAttacks(t *testing.T) {
 	asNobody(t)
 	for _, k := range kinds {
-		if !*all && k.tier == 2 {
+		if !*all && k.tier != kinds[0].tier {
 			continue
 		}
 		owners := []int{os.Getuid()}

@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	random   = flag.Int("programs", 50, "how many random programs run plainly and on a stage")
+	random   = flag.Int("programs", 20, "how many random programs run plainly and on a stage")
 	program1 = flag.Uint64("program", 0, "the seed of the first of them")
 )
 

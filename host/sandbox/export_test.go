@@ -95,6 +95,9 @@ func SetLimits(s *Sandbox, cpu time.Duration, memory, file uint64) {
 	}
 }
 
+// SetInitTimeout changes what a module gets to initialise.
+func SetInitTimeout(s *Sandbox, d time.Duration) { s.initialise = d }
+
 // SetWall changes how long children may live.
 func SetWall(s *Sandbox, wall time.Duration) {
 	s.job = func(bytes, workers int) childJob {

@@ -55,8 +55,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
-	cache := t.TempDir() // to compile the module once
-	box := newBox(t, sandbox.Options{CacheDir: cache, Services: effect.Services{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Services{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
 		var lengths []int
@@ -196,7 +195,7 @@ func TestGoGuest(t *testing.T) {
 		const secret = "hunter2-hunter2"
 		known := new(redact.Redactor)
 		known.Add(secret)
-		box := newBox(t, sandbox.Options{CacheDir: cache, Redact: known})
+		box := newBox(t, sandbox.Options{CacheDir: sharedCache, Redact: known})
 		stores := kept.New(policy.Limits{StoreBytes: 100_000, SessionStoreBytes: 1 << 20}, time.Now)
 		type keeps struct {
 			Keys           []string
@@ -274,7 +273,7 @@ func TestGoGuest(t *testing.T) {
 		} {
 			mod := *mod
 			mod.Name, mod.Origin, mod.Config = "tck", c.origin, c.config
-			box := newBox(t, sandbox.Options{CacheDir: cache, Config: func(module, name string) (string, bool) {
+			box := newBox(t, sandbox.Options{CacheDir: sharedCache, Config: func(module, name string) (string, bool) {
 				value, ok := c.set[module][name]
 				return value, ok
 			}})
@@ -325,7 +324,7 @@ func TestGoGuest(t *testing.T) {
 			if c.nobody {
 				services = effect.Services{}
 			}
-			box := newBox(t, sandbox.Options{Services: services, CacheDir: cache})
+			box := newBox(t, sandbox.Options{Services: services, CacheDir: sharedCache})
 			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
 			var told []string
 			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message+": "+p.Hint.String()) })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -25,6 +26,7 @@ func TestNoPieceOfASecretIsLeftAtACut(t *testing.T) {
 		length = 5000 // of the arguments
 		iovec  = dataAt
 	)
+	begin := 0
 	known := new(redact.Redactor)
 	known.Add(value)
 	box := newBox(t, sandbox.Options{Redact: known})
@@ -45,7 +47,12 @@ func TestNoPieceOfASecretIsLeftAtACut(t *testing.T) {
 		for form, leak := range map[string]string{"plain": value, "base64": base64.StdEncoding.EncodeToString([]byte(value))} {
 			// Across the head of everything, and across the tail of a result.
 			for _, at := range [][2]int{{100, 460}, {4040, 4110}, {4250, 4310}, {length - 300, length - 60}} {
-				for before := at[0]; before < at[1]; before++ {
+				step := 1
+				if !hosttest.Whole() {
+					step = 7 // in make test, each seventh, which begins elsewhere for each end and form
+					begin = (begin + 3) % step
+				}
+				for before := at[0] + begin; before < at[1]; before += step {
 					text := strings.Repeat(".", before) + leak + strings.Repeat(",", length-before)
 					args, err := json.Marshal(map[string]string{"output": text})
 					if err != nil {

@@ -82,7 +82,8 @@ type Sandbox struct {
 	stages *stage.Budget  // of what all calls together have changed
 
 	job        func(bytes, workers int) childJob
-	missing    string // limits that children do without
+	initialise time.Duration // what a module gets for it: initTimeout
+	missing    string        // limits that children do without
 	sayMissing sync.Once
 
 	admitting chan struct{} // holds one: whoever admits a module
@@ -108,7 +109,7 @@ func New(opts Options) *Sandbox {
 	life, stop := context.WithCancel(context.Background())
 	return &Sandbox{
 		life: life, stop: stop,
-		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
+		opts: opts, compiled: map[string]*entry{}, job: newChildJob, initialise: initTimeout, missing: missingLimits,
 		memory:    policy.NewBudget("tool_memory_total", cmp.Or(opts.MemoryBytes, DefaultMemoryBytes), 0),
 		turns:     meter.NewTurns(0),
 		stages:    stage.NewBudget(stagedMemoryBytes, stagedDiskBytes),

@@ -180,6 +180,8 @@ func slicesOf(piece []byte, n int) []byte { return bytes.Repeat(piece, n) }
 
 func TestWhatBecomesOfHostileModules(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
+	impatient := newBox(t, sandbox.Options{})
+	sandbox.SetInitTimeout(impatient, 300*time.Millisecond)
 	good := granted(t, probe(w.ToolOptions{}), ask{})
 	seen := map[string]bool{}
 	for _, c := range append(w.Hostile(), moreHostile()...) {
@@ -190,8 +192,9 @@ func TestWhatBecomesOfHostileModules(t *testing.T) {
 				t.Fatal("the test does not say what becomes of this module")
 			}
 			a := ask{limits: policy.Limits{MemoryBytes: 64 << 20, HostCalls: 10_000}}
+			box := box
 			if want == timeout {
-				a.limits.Timeout = 20 * time.Millisecond
+				a.limits.Timeout, box = 20*time.Millisecond, impatient
 			}
 			r := granted(t, probe(c.Options), a).mustRun(t, box)
 			if want == fine {
@@ -222,6 +225,7 @@ func TestWhatBecomesOfHostileModules(t *testing.T) {
 func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 	box := newBox(t, sandbox.Options{Interpreter: true})
 	compiled := newBox(t, sandbox.Options{})
+	sandbox.SetInitTimeout(compiled, 300*time.Millisecond)
 	for name, o := range map[string]w.ToolOptions{
 		"describe traps": {Describe: w.Unreachable()},
 		"describe spins": {Describe: w.Spin()},

@@ -252,7 +252,7 @@ func TestIdleInstancesAreTrimmed(t *testing.T) {
 // although every call begins with the same memory.
 func TestGoGetsNewRandomNumbers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "random.wasm")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", file, "./testdata/random")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", file, "./testdata/random")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

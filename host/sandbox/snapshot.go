@@ -76,7 +76,7 @@ var errNotReusable = errors.New("an instance of it cannot be put back to its beg
 
 // newSnapshot initialises a module, of which code is what was compiled.
 func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
-	ctx, cancel := context.WithTimeout(s.life, initTimeout)
+	ctx, cancel := context.WithTimeout(s.life, s.initialise)
 	defer cancel()
 	limits := policy.DefaultLimits()
 	snap := &snapshot{}

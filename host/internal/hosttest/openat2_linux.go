@@ -59,9 +59,9 @@ func forbidOpenat2(errno unix.Errno) error {
 	return nil
 }
 
-// WithoutOpenat2 runs the tests of a package again without openat2, but for
-// those that skip matches and fuzz targets. The named ones must be among them,
-// and the first of these is run with every error there is.
+// WithoutOpenat2 runs the named tests of a package again without openat2, the first of
+// them with every error there is. With -whole it runs all tests but for those that skip
+// matches and fuzz targets.
 func WithoutOpenat2(t *testing.T, skip string, named ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -80,7 +80,11 @@ func WithoutOpenat2(t *testing.T, skip string, named ...string) {
 	for errno := range openat2Errors {
 		run(errno, "-test.run=^"+named[0]+"$")
 	}
-	out := run("EPERM", "-test.skip=^(TestWithoutOpenat2|Fuzz.*)$|"+skip)
+	args := []string{"-test.run=^(" + strings.Join(named, "|") + ")$"}
+	if Whole() {
+		args = []string{"-whole", "-test.skip=^(TestWithoutOpenat2|Fuzz.*)$|" + skip}
+	}
+	out := run("EPERM", args...)
 	for _, test := range named {
 		if !strings.Contains(out, "--- PASS: "+test+" (") {
 			t.Errorf("%s was not run without openat2", test)

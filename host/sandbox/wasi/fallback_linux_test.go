@@ -7,7 +7,10 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
-func TestMain(m *testing.M) { hosttest.Main(m) }
+func TestMain(m *testing.M) {
+	hosttest.InMemory()
+	hosttest.Main(m)
+}
 
 // What the kernel does for us, os.Root has to do as well. The tests that take
 // long look up no names that the others do not, and the exchanges are done in

@@ -89,6 +89,7 @@ func TestNoMountsIsAnEmptyDirectory(t *testing.T) {
 }
 
 func TestOrdinaryWork(t *testing.T) {
+	t.Setenv("TMPDIR", "") // where all is mounted, there is nothing of /dev
 	w := newWorld(t)
 	w.Dir("ws/masked")
 	for _, tc := range []struct {

@@ -61,6 +61,7 @@ func (g *guestFS) wantNothing(how, p string) {
 
 // A mount that holds everything shows neither processes nor the kernel.
 func TestAMountOfTheRootHasNoProc(t *testing.T) {
+	t.Setenv("TMPDIR", "") // where all is mounted, there is nothing of /dev
 	comm, err := os.ReadFile("/proc/self/comm")
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +118,7 @@ func TestAMountOfTheKernelIsRefused(t *testing.T) {
 // What the kernel shows stays hidden where else it is mounted, whole or as a
 // single file, and what is ordinary beside it does not.
 func TestProcBehindABindMount(t *testing.T) {
+	t.Setenv("TMPDIR", "") // where all is mounted, there is nothing of /dev
 	if base := os.Getenv(bindWorld); base != "" {
 		procBehindABindMount(t, &world{&hosttest.World{T: t, Base: base}})
 		return

@@ -3,7 +3,12 @@ package sqlite
 import (
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
+
+// Processes are killed here, and not the machine.
+func init() { hosttest.InMemory() }
 
 func TestNetworkFileSystemsAreRefused(t *testing.T) {
 	for magic, name := range map[uint32]string{
