@@ -125,6 +125,9 @@ func (s *patchStep) locate(lines map[string]int) (err error) {
 func (s *patchStep) prepare(wantHash string) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
 		if _, err := os.Lstat(s.to.abs); err == nil {
+			if _, err := os.Stat(s.to.abs); errors.Is(err, fs.ErrNotExist) {
+				return s.to.fault("add", err) // a link that leads nowhere, which nothing here writes through
+			}
 			return tool.Coded("FILE_EXISTS", tool.InvalidInput(`%s exists already, and line %d of the patch would make it; "*** Update File: " changes it, file_write replaces it`, s.to.shown(), s.Line))
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return s.to.fault("add", err)

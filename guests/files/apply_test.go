@@ -166,6 +166,7 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"only added lines":                 {update("@@ class A:\n+x"), "INVALID_PATCH", "only adds lines and does not say where"},
 		"nothing changes":                  {update("@@\n class A:"), "NO_CHANGE", "f already reads like that"},
 		"a new file that exists":           {patchOf("*** Add File: f\n+x"), "FILE_EXISTS", `f exists already, and line 2 of the patch would make it`},
+		"a new file at a link to nothing":  {patchOf("*** Add File: dangling\n+x"), "", "add dangling: no such file or directory"},
 		"a move to what exists":            {patchOf("*** Update File: f\n*** Move to: many"), "FILE_EXISTS", "many exists already"},
 		"a file that is not there":         {patchOf("*** Update File: g\n@@\n-x"), "", "edit g: no such file or directory; did you mean f?; \"*** Add File: \" makes a new one"},
 		"deleted, and not there":           {patchOf("*** Delete File: gone"), "", "delete gone: no such file or directory"},
@@ -184,7 +185,7 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"a path with a NUL":                {patchOf("*** Add File: a\x00b\n+x"), "", "holds a NUL byte"},
 	}
 	half := "y\n" + strings.Repeat("x", 7<<20)
-	tree(t, map[string]string{"f": code, "many": lines, "nearly": "a \na\t\n", "dir/": "", "bin": "\x00", "latin": "gr\xfc\xdfe\n", "link": "->f",
+	tree(t, map[string]string{"f": code, "many": lines, "nearly": "a \na\t\n", "dir/": "", "bin": "\x00", "latin": "gr\xfc\xdfe\n", "link": "->f", "dangling": "->nowhere",
 		"large": strings.Repeat("x", maxEditBytes+1), "half1": half, "half2": half})
 	was := files(t)
 	for name, tt := range tests {
