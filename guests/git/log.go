@@ -47,7 +47,7 @@ func (c *call) log() error {
 			break
 		}
 		before := c.page.out.String()
-		err = c.logEntryOf(link, n > c.Offset)
+		err = c.logEntry(link, n > c.Offset)
 		if (err == errFull || repo.IsSpent(err)) && n > c.Offset {
 			// The commit comes with the next page, as a whole.
 			c.page = page{full: true, next: n}
@@ -168,15 +168,11 @@ func (c *call) walkOf(revision string) (*walk, error) {
 	return w, w.exclude(from, to)
 }
 
-func (c *call) logEntryOf(link *repo.Link, more bool) error {
+func (c *call) logEntry(link *repo.Link, more bool) error {
 	commit, err := c.Commit(link.ID)
 	if err != nil {
 		return err
 	}
-	return c.logEntry(commit, more)
-}
-
-func (c *call) logEntry(commit *repo.Commit, more bool) error {
 	switch c.Format {
 	case "", "oneline":
 		return c.page.line(c.Short(commit.ID) + " " + commit.Subject())

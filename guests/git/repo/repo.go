@@ -59,11 +59,9 @@ type Repo struct {
 	CommonDir string
 	Worktree  string // the top of the files; "" of a bare repository
 
-	// MaxWork is how much work may be done, see [MaxWork].
-	MaxWork int
-
 	cancelled func() error // asked from time to time whether to go on; nil: yes
-	spent     int          // work
+	spent     int          // work, see [MaxWork]
+	most      int          // how much of it may be done
 	pages     pages
 	cache     cache
 	inflater  inflater    // of packs
@@ -161,7 +159,7 @@ const (
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
-	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, MaxWork: MaxWork, cancelled: check,
+	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, most: MaxWork, cancelled: check,
 		loose: map[byte][]ID{}, steps: map[step]Entry{}, links: map[ID]*Link{}}
 	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
 		common := strings.TrimRight(string(text), "\r\n")

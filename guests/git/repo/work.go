@@ -38,11 +38,11 @@ func (r *Repo) Spent() int { return r.spent }
 
 // Allow lets a call go on that has done what it may, for so much work: to write what it
 // has found.
-func (r *Repo) Allow(more int) { r.MaxWork = r.spent + more }
+func (r *Repo) Allow(more int) { r.most = r.spent + more }
 
 // Check reports whether to go on: the call may have to end, or have done enough.
 func (r *Repo) Check() error {
-	if r.spent > r.MaxWork {
+	if r.spent > r.most {
 		return errSpent
 	}
 	if r.cancelled == nil {
