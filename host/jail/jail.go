@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -93,6 +94,7 @@ const maxTries = 3
 type Jail struct {
 	Options
 	tiers func() (Tiers, kind)
+	tried atomic.Bool // it is known what they are
 
 	ahead sync.WaitGroup
 	mu    sync.Mutex
@@ -111,7 +113,10 @@ func New(opts Options) *Jail {
 		opts.most = policy.MaxTier
 	}
 	j := &Jail{Options: opts, starting: make(chan struct{}, 1)}
-	j.tiers = sync.OnceValues(j.find)
+	j.tiers = sync.OnceValues(func() (Tiers, kind) {
+		defer j.tried.Store(true)
+		return j.find()
+	})
 	return j
 }
 
