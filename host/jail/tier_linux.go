@@ -29,15 +29,10 @@ var kinds = []kind{
 	{1, false, false, 6, "Landlock"},
 }
 
-// Likely is the tier of [Jail.Tiers] if that was tried, or if it is known what is in the
-// way of the best one, and that one otherwise. It can turn out to be wrong, and takes no
-// time to tell.
-func (j *Jail) Likely() policy.Tier {
+// hindered reports whether something is known to be in the way of the best tier.
+func hindered() bool {
 	_, err := dist.Open("dist/" + platform)
-	if j.tried.Load() || err != nil || forbids() != "" {
-		return j.Tiers().Tier
-	}
-	return j.most
+	return err != nil || forbids() != ""
 }
 
 // find tries which is the best way to confine.
