@@ -11,7 +11,8 @@ import (
 
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm/offline"
-	"github.com/stockade-dev/stockade/host/llm/openai"
+
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 // providersKey is the variable for the provider's key that every client of it
@@ -31,7 +32,7 @@ func (a *app) provider() (*door.Provider, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	return &door.Provider{
 		Name: m.Provider, Rules: rules, Attempts: m.MaxAttempts,
-		Client: openai.Options{APIKey: key, KeyEnv: m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
+		Client: provider.Options{APIKey: key, KeySource: "the environment variable " + m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
 	}, err
 }
 
