@@ -12,7 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
-	"github.com/stockade-dev/stockade/host/llm/openai"
+
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 // providersKey is the variable for the provider's key that every client of it
@@ -32,7 +33,7 @@ func (a *app) provider() (*door.Provider, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	return &door.Provider{
 		Name: m.Provider, Rules: rules, Attempts: m.MaxAttempts,
-		Client: openai.Options{APIKey: key, KeyEnv: m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
+		Client: provider.Options{APIKey: key, KeySource: "the environment variable " + m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
 	}, err
 }
 
@@ -90,7 +91,8 @@ func newModelServeCmd(a *app) *cobra.Command {
 client. With --script, answer with the lines of a file instead, for demonstrations
 and tests of agents. Each line is one JSON object and answers one request:
 
-  text, tool_calls [{id, name, arguments}], finish, usage {input_tokens, output_tokens},
+  reasoning, text, tool_calls [{id, name, arguments}], finish, usage {input_tokens,
+  output_tokens, cached_tokens, reasoning_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle

@@ -208,6 +208,9 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 				Error: r.Err.Error(), WaitMS: r.Wait.Milliseconds(), Attempt: r.Attempt, Attempts: r.Attempts,
 			})
 		}
+		if delta.Reasoning != "" {
+			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
+		}
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
 		}
@@ -218,12 +221,17 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		// arguments may be cut.
 		reply.Calls = nil
 	}
-	var drafts []session.Draft
-	if reply.Text != "" {
-		drafts = append(drafts, t.message(llm.Assistant, reply.Text))
-	}
 	for i := range reply.Calls {
-		drafts = append(drafts, t.propose(&reply.Calls[i]))
+		t.name(&reply.Calls[i])
+	}
+	var drafts []session.Draft
+	calls := reply.Calls
+	for _, m := range reply.Messages() {
+		typ, id := session.TypeMessage, ""
+		if m.Kind == llm.ToolCall {
+			typ, id, calls = session.TypeToolCall, calls[0].ID, calls[1:]
+		}
+		drafts = append(drafts, t.draft(typ, id, m))
 	}
 	drafts = append(drafts, t.draft(session.TypeStepEnded, "", session.StepEnded{
 		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(), Restarts: restarts, Cost: t.spend(reply.Usage),
@@ -248,10 +256,9 @@ func (t *turn) keepPart(ctx context.Context, text string) error {
 	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
-// propose makes the event of a call. An id that the session has seen is
-// replaced: the log tells calls apart by it, and some models count from 1 in
-// each reply.
-func (t *turn) propose(call *llm.CallData) session.Draft {
+// name gives a call an id that the session has not seen: the log tells calls apart by
+// it, and some models count from 1 in each reply.
+func (t *turn) name(call *llm.CallData) {
 	if !tool.ValidName(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
@@ -259,7 +266,6 @@ func (t *turn) propose(call *llm.CallData) session.Draft {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
 	t.a.past.take(call.ID)
-	return t.draft(session.TypeToolCall, call.ID, llm.CallMessage(*call))
 }
 
 // callAll carries out the calls of one step.

@@ -44,12 +44,12 @@ type Entry struct {
 
 	mu      sync.Mutex
 	wire    []byte
-	version int
+	version string
 }
 
 // Wire is the entry in a provider's format, made when it is asked for first, or of
 // another version: a provider whose format depends on more than the entry counts that.
-func (e *Entry) Wire(version int, make func(*Entry) []byte) []byte {
+func (e *Entry) Wire(version string, make func(*Entry) []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.wire == nil || e.version != version {
@@ -92,12 +92,12 @@ func (t *Transcript) Entries(messages []Message) []*Entry {
 	if keep > 0 {
 		from = t.entries[keep].begins
 	}
-	b := builder{entries: slices.Clone(t.entries[:keep]), waiting: map[string]place{}}
+	b := builder{entries: t.entries[:keep], waiting: map[string]place{}}
 	for i, m := range messages[from:] {
 		b.add(from+i, m)
 	}
 	b.finish()
-	t.messages, t.entries = slices.Clone(messages), b.entries
+	t.messages, t.entries = append(t.messages[:same], messages[same:]...), b.entries
 	return slices.Clone(b.entries)
 }
 

@@ -192,6 +192,12 @@ type Delta struct {
 	Text string `json:"text"`
 }
 
+// Reasoning is the body of delta.reasoning, which is not stored. What the model thinks is
+// a part of its message.
+type Reasoning struct {
+	Bytes int `json:"bytes"` // of it, since the one before
+}
+
 // Restart is the body of delta.restart, which is not stored.
 type Restart struct {
 	Error    string `json:"error"`

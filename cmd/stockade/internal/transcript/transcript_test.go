@@ -437,6 +437,7 @@ func TestWhatRunsIsLive(t *testing.T) {
 	}{
 		"a retry after a long error": {[]session.Event{started, long}, 5, "  * the provider failed: openai a…; next try in 28 s, 2 of 4   Ctrl-C stops it"},
 		"the model":                  {[]session.Event{started}, 5, "  * waiting for the model, 14 s   Ctrl-C stops it"},
+		"a model that thinks":        {[]session.Event{started, at(4000, event(session.TypeReasoning, "", session.Reasoning{Bytes: 9})), at(9000, event(session.TypeReasoning, "", session.Reasoning{Bytes: 9}))}, 5, "  * the model thinks, 10 s   Ctrl-C stops it"},
 		"a retry":                    {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4   Ctrl-C stops it"},
 		"a command, with what it wrote last": {bash, 3, `
   1  bash  go test ./...                              * 14 s   Ctrl-C stops it
