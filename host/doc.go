@@ -97,6 +97,7 @@
 //	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
+//	session/stats           what sessions have used: calls by tool, tokens and cost by model
 //	session/export          a Store whose events also go to the directories that an administrator requires
 //	session/sessiontest     the suite that every Store passes
 //	config                  agent.toml → typed values with source positions

@@ -67,6 +67,7 @@ var table = map[string][]string{
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
 	"host/session/export":      {"host/policy", "host/session"},
 	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool", "host/visible"},
+	"host/session/stats":       {"host/llm", "host/session", "host/tool"},
 	"host/session/sqlite":      {"host/internal/private", "host/session"},
 	"host/session/sessiontest": {"host/session"},
 
