@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,6 +17,8 @@ import (
 // fixed here; a reply over a limit is a [ProviderError] that is not retryable.
 const (
 	MaxTextBytes          = 4 << 20 // text of one reply
+	MaxReasoningBytes     = 4 << 20 // reasoning of one reply, and as much that is kept
+	maxParts              = 1000    // of one reply, but for its calls
 	maxArgumentBytes      = 2 << 20 // arguments of one call
 	maxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
 	MaxCalls              = 128     // calls of one reply
@@ -33,9 +36,48 @@ type Reply struct {
 	Text string
 	// Calls are in the order in which the model began them. Each has an id
 	// that no other call of the reply has, and arguments that are not empty.
-	Calls  []CallData
+	Calls []CallData
+	// Parts are the answer in its order, where it is more than a text and calls; else
+	// nil. The n-th part of a call stands for the n-th of Calls.
+	Parts  []Part
 	Finish FinishReason // empty: the answer is not complete
 	Usage  Usage
+}
+
+// Messages are the messages of the reply: of each text, and of each call.
+func (r Reply) Messages() []Message {
+	parts := r.Parts
+	if parts == nil {
+		if r.Text != "" {
+			parts = append(parts, Part{Type: TextPart, Text: r.Text})
+		}
+		parts = append(parts, slices.Repeat([]Part{{Type: CallPart}}, len(r.Calls))...)
+	}
+	var out []Message
+	var before []Part
+	calls := r.Calls
+	for _, p := range parts {
+		var m Message
+		switch {
+		case p.Type == TextPart:
+			m = Message{Kind: Assistant, Content: p.Text}
+		case p.Type == CallPart && len(calls) > 0:
+			m, calls = CallMessage(calls[0]), calls[1:]
+		case p.Type == ReasoningPart:
+			before = append(before, p)
+			continue
+		default:
+			continue // a call that was taken out of the reply
+		}
+		if m.Parts, before = before, nil; p.Kept != nil {
+			m.Parts = append(m.Parts, Part{Type: p.Type, Kept: p.Kept})
+		}
+		out = append(out, m)
+	}
+	if before != nil {
+		out = append(out, Message{Kind: Assistant, Parts: before})
+	}
+	return out
 }
 
 // Assembler puts the deltas of one answer together. The zero value is ready;
@@ -47,18 +89,30 @@ type Assembler struct {
 	// "call_" and random letters.
 	NewID func() string
 
-	text     []byte
-	calls    []*callParts       // in order of first appearance
-	byIndex  map[int]*callParts // a map: the index is any number that the network says
-	argBytes int                // of all calls
-	finish   FinishReason
-	usage    Usage
-	err      error
+	parts     []part
+	calls     []*callParts       // in order of first appearance
+	byIndex   map[int]*callParts // a map: the index is any number that the network says
+	textBytes int                // of all texts
+	reasoning int                // bytes of it
+	keptBytes int
+	argBytes  int // of all calls
+	finish    FinishReason
+	usage     Usage
+	err       error
+}
+
+// part is a part of the answer as it grows.
+type part struct {
+	typ  PartType
+	text []byte
+	kept *Kept
+	call *callParts
 }
 
 type callParts struct {
 	id, name string
 	args     []byte
+	kept     *Kept
 }
 
 // Add takes one delta. Its error is a *ProviderError for a reply over one of
@@ -70,10 +124,21 @@ func (a *Assembler) Add(d Delta) error {
 	if a.err != nil {
 		return a.err
 	}
-	if len(d.Text) > MaxTextBytes-len(a.text) {
+	if len(d.Reasoning) > MaxReasoningBytes-a.reasoning {
+		return a.tooMuch("reasoning of more than %d bytes", MaxReasoningBytes)
+	}
+	if len(d.Text) > MaxTextBytes-a.textBytes {
 		return a.tooMuch("a text of more than %d bytes", MaxTextBytes)
 	}
-	a.text = append(a.text, d.Text...)
+	a.reasoning, a.textBytes = a.reasoning+len(d.Reasoning), a.textBytes+len(d.Text)
+	if err := cmp.Or(a.grow(ReasoningPart, d.Reasoning), a.grow(TextPart, d.Text)); err != nil {
+		return err
+	}
+	if d.Kept != nil {
+		if err := a.keep(*d.Kept); err != nil {
+			return err
+		}
+	}
 	for _, c := range d.Calls {
 		if err := a.addCall(c); err != nil {
 			return err
@@ -84,6 +149,58 @@ func (a *Assembler) Add(d Delta) error {
 	}
 	if d.Usage != nil {
 		a.usage = *d.Usage // providers that report more than once report totals
+	}
+	return nil
+}
+
+// last is the part that more of the type belongs to, if it can be one: the last one.
+// Calls do not end a text: what servers send of both at once is in no order.
+func (a *Assembler) last(typ PartType) *part {
+	for i := range slices.Backward(a.parts) {
+		if p := &a.parts[i]; p.typ == typ && p.kept == nil {
+			return p
+		} else if p.typ != CallPart || typ != TextPart {
+			return nil
+		}
+	}
+	return nil
+}
+
+// add begins a part.
+func (a *Assembler) add(p part) error {
+	if len(a.parts)-len(a.calls) >= maxParts {
+		return a.tooMuch("more than %d parts", maxParts)
+	}
+	a.parts = append(a.parts, p)
+	return nil
+}
+
+// grow appends to the last part, or begins one.
+func (a *Assembler) grow(typ PartType, text string) error {
+	if text == "" {
+		return nil
+	}
+	if p := a.last(typ); p != nil {
+		p.text = append(p.text, text...)
+		return nil
+	}
+	return a.add(part{typ: typ, text: []byte(text)})
+}
+
+func (a *Assembler) keep(d KeptDelta) error {
+	if err := a.countKept(&d.Kept); err != nil {
+		return err
+	}
+	if p := a.last(d.Of); p != nil {
+		p.kept = &d.Kept
+		return nil
+	}
+	return a.add(part{typ: d.Of, kept: &d.Kept})
+}
+
+func (a *Assembler) countKept(k *Kept) error {
+	if a.keptBytes += len(k.Data); a.keptBytes > MaxReasoningBytes {
+		return a.tooMuch("more than %d bytes to keep", MaxReasoningBytes)
 	}
 	return nil
 }
@@ -100,6 +217,13 @@ func (a *Assembler) addCall(d CallDelta) error {
 		c = new(callParts)
 		a.byIndex[d.Index] = c
 		a.calls = append(a.calls, c)
+		a.parts = append(a.parts, part{typ: CallPart, call: c})
+	}
+	if d.Kept != nil && c.kept == nil {
+		if err := a.countKept(d.Kept); err != nil {
+			return err
+		}
+		c.kept = d.Kept
 	}
 	if c.id == "" && len(d.ID) <= maxIDBytes {
 		c.id = strings.ToValidUTF8(d.ID, "")
@@ -126,8 +250,23 @@ func (a *Assembler) tooMuch(format string, args ...any) error {
 // Reply returns what has come so far. Of a reply that is not complete (no
 // Finish) the calls must not be carried out: their arguments may be cut.
 func (a *Assembler) Reply() Reply {
-	r := Reply{Text: strings.ToValidUTF8(string(a.text), "\uFFFD"), Finish: a.finish, Usage: a.usage}
+	r := Reply{Finish: a.finish, Usage: a.usage}
 	a.nameCalls()
+	plain := true // a text and calls
+	for _, p := range a.parts {
+		part := Part{Type: p.typ, Text: strings.ToValidUTF8(string(p.text), "\uFFFD"), Kept: p.kept}
+		if p.typ == TextPart {
+			r.Text += part.Text
+		}
+		if p.call != nil {
+			part.Kept = p.call.kept
+		}
+		plain = plain && part.Kept == nil && p.typ != ReasoningPart
+		r.Parts = append(r.Parts, part)
+	}
+	if plain {
+		r.Parts = nil
+	}
 	for _, c := range a.calls {
 		args := strings.ToValidUTF8(string(c.args), "\uFFFD")
 		if strings.TrimSpace(args) == "" {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -22,8 +23,8 @@ func TestAssemblerMakesAReply(t *testing.T) {
 		want:   Reply{Finish: FinishStop},
 	}, {
 		name:   "pieces of text are one, the last usage counts",
-		deltas: []Delta{{Text: "Hel"}, {Text: "lo", Usage: &Usage{1, 1}}, {Finish: FinishStop, Usage: &Usage{10, 2}}},
-		want:   Reply{Text: "Hello", Finish: FinishStop, Usage: Usage{10, 2}},
+		deltas: []Delta{{Text: "Hel"}, {Text: "lo", Usage: &Usage{InputTokens: 1, OutputTokens: 1}}, {Finish: FinishStop, Usage: &Usage{InputTokens: 10, OutputTokens: 2}}},
+		want:   Reply{Text: "Hello", Finish: FinishStop, Usage: Usage{InputTokens: 10, OutputTokens: 2}},
 	}, {
 		name: "calls are in order of first appearance, whatever their index",
 		deltas: []Delta{
@@ -54,7 +55,7 @@ func TestAssemblerMakesAReply(t *testing.T) {
 	}, {
 		name: "a restart voids what came before",
 		deltas: []Delta{
-			{Text: "half", Calls: []CallDelta{{ID: "x", Name: "ls"}}, Usage: &Usage{5, 5}},
+			{Text: "half", Calls: []CallDelta{{ID: "x", Name: "ls"}}, Usage: &Usage{InputTokens: 5}},
 			{Restart: &Restart{}},
 			{Text: "whole"},
 			{Finish: FinishStop},
@@ -125,13 +126,16 @@ func TestAssemblerBoundsAReply(t *testing.T) {
 	}{
 		{"text", func(int) Delta { return Delta{Text: mib} }},
 		{"arguments of one call", func(int) Delta { return Delta{Calls: []CallDelta{{Arguments: mib}}} }},
+		{"reasoning", func(int) Delta { return Delta{Reasoning: mib} }},
+		{"what is kept", func(int) Delta { return Delta{Kept: &KeptDelta{ReasoningPart, Kept{Data: json.RawMessage(mib)}}} }},
 		{"arguments of many calls", func(i int) Delta { return Delta{Calls: []CallDelta{{Index: i, Arguments: mib}}} }},
+		{"parts", func(int) Delta { return Delta{Reasoning: strings.Repeat("x", 9), Text: "y"} }},
 		{"calls", func(i int) Delta { return Delta{Calls: []CallDelta{{Index: -i}}} }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a := Assembler{Provider: "test"}
-			for i := range MaxCalls + 1 {
+			for i := range 600 {
 				err := a.Add(tt.delta(i))
 				if err == nil {
 					continue
@@ -202,4 +206,61 @@ func FuzzCallSummary(f *testing.F) {
 			t.Errorf("%d characters: %s", n, got)
 		}
 	})
+}
+
+func TestAReplyIsMadeOfMessages(t *testing.T) {
+	sign := func(s string) Kept { return Kept{"test", "m", json.RawMessage(s)} }
+	kept := func(s string) *Kept { k := sign(s); return &k }
+	call := func(id string, parts ...Part) Message {
+		m := CallMessage(NewCall(id, "ls", "{}"))
+		m.Parts = parts
+		return m
+	}
+	tests := []struct {
+		name   string
+		deltas []Delta
+		want   []Message
+	}{{
+		name:   "a text and calls have no parts",
+		deltas: []Delta{{Text: "I l"}, {Calls: []CallDelta{{ID: "x", Name: "ls"}}}, {Text: "ook."}, {Calls: []CallDelta{{Index: 1, ID: "y", Name: "ls"}}}},
+		want:   []Message{{Kind: Assistant, Content: "I look."}, call("x"), call("y")},
+	}, {
+		name: "reasoning goes with what comes behind it",
+		deltas: []Delta{
+			{Reasoning: "hm"}, {Reasoning: "m"}, {Kept: &KeptDelta{ReasoningPart, sign(`"a"`)}},
+			{Kept: &KeptDelta{ReasoningPart, sign(`"hidden"`)}},
+			{Text: "I look."},
+			{Reasoning: "then"}, {Calls: []CallDelta{{ID: "x", Name: "ls", Kept: kept(`"c"`)}}},
+			{Calls: []CallDelta{{Index: 1, ID: "y", Name: "ls"}}},
+		},
+		want: []Message{
+			{Kind: Assistant, Content: "I look.", Parts: []Part{{Type: ReasoningPart, Text: "hmm", Kept: kept(`"a"`)}, {Type: ReasoningPart, Kept: kept(`"hidden"`)}}},
+			call("x", Part{Type: ReasoningPart, Text: "then"}, Part{Type: CallPart, Kept: kept(`"c"`)}),
+			call("y"),
+		},
+	}, {
+		name:   "what is kept of a text ends it",
+		deltas: []Delta{{Text: "one"}, {Kept: &KeptDelta{TextPart, sign(`1`)}}, {Text: "two"}},
+		want: []Message{
+			{Kind: Assistant, Content: "one", Parts: []Part{{Type: TextPart, Kept: kept(`1`)}}},
+			{Kind: Assistant, Content: "two"},
+		},
+	}, {
+		name:   "reasoning alone is a message without a text",
+		deltas: []Delta{{Reasoning: "hm"}},
+		want:   []Message{{Kind: Assistant, Parts: []Part{{Type: ReasoningPart, Text: "hm"}}}},
+	}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var a Assembler
+			for _, d := range tt.deltas {
+				if err := a.Add(d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tt.want, a.Reply().Messages()); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -31,33 +31,64 @@ const (
 
 // Message is one canonical message. Content is for people and, for system,
 // user and assistant messages, also what the model reads; Data is for machines. Parts
-// are what a user message or a result has beside its text.
+// are what these two do not say.
 type Message struct {
 	Kind    Kind            `json:"kind"`
 	Content string          `json:"content"`
 	Data    json.RawMessage `json:"data_json,omitempty"` // of a tool_call: [CallData]; of a tool_result: [ResultData]; of a brief: [BriefData]
-	Parts   []Part          `json:"parts,omitempty"`
+	// Parts of a user message and of a tool_result are images. Those of an assistant
+	// message and of a tool_call are the reasoning before it, in order, and then, where
+	// the provider wants something back with the text or the call, a part of that type
+	// that has only what it has kept.
+	Parts []Part `json:"parts,omitempty"`
 }
 
 // PartType says what a part is.
 type PartType string
 
-// ImagePart is an image that the model sees.
-const ImagePart PartType = "image"
+// The types of parts.
+const (
+	TextPart      PartType = "text"
+	ReasoningPart PartType = "reasoning" // how the model came to what follows
+	ImagePart     PartType = "image"     // that the model sees
+	CallPart      PartType = "call"
+	ResultPart    PartType = "result"
+)
 
-// Part is a piece of a message that is no text.
+// Part is a piece of a message, a [Reply] or an [Entry].
 type Part struct {
 	Type PartType `json:"type"`
-	Mime string   `json:"mime,omitempty"`
-	// Data is base64 in JSON. Empty, it was left out: the model is told that there was
-	// an image.
+	Text string   `json:"text,omitempty"` // of a text and of reasoning; of a result in an entry: what the model reads
+	Mime string   `json:"mime,omitempty"` // of an image
+	// Data is the image, base64 in JSON. Empty, it was left out: the model is told that
+	// there was one.
 	Data []byte `json:"data,omitempty"`
+	Kept *Kept  `json:"kept,omitempty"`
+
+	// Only in an [Entry].
+	Call   *CallData   `json:"-"` // of a call
+	Result *ResultData `json:"-"` // of a result
+	Images []Part      `json:"-"` // of a result
+}
+
+// Kept is what a provider wants back with a part, and only it understands: a
+// signature, encrypted reasoning. It goes to the provider and the model that it came
+// from, and to no other.
+type Kept struct {
+	Provider string          `json:"provider"` // the package of the wire format, such as "anthropic"
+	Model    string          `json:"model"`
+	Data     json.RawMessage `json:"data"`
+}
+
+// From reports whether it came from the model of the provider; not for nil.
+func (k *Kept) From(provider, model string) bool {
+	return k != nil && k.Provider == provider && k.Model == model
 }
 
 // ImageParts are the parts of images.
 func ImageParts(images []tool.Image) (parts []Part) {
 	for _, i := range images {
-		parts = append(parts, Part{ImagePart, i.Mime, i.Data})
+		parts = append(parts, Part{Type: ImagePart, Mime: i.Mime, Data: i.Data})
 	}
 	return parts
 }
@@ -68,6 +99,17 @@ func (m Message) WithoutImages() Message {
 	for i := range m.Parts {
 		m.Parts[i].Data = nil
 	}
+	return m
+}
+
+// Shown is the message as people and programs get to see it: without images, and without
+// what a provider has kept.
+func (m Message) Shown() Message {
+	m = m.WithoutImages()
+	for i := range m.Parts {
+		m.Parts[i].Kept = nil
+	}
+	m.Parts = slices.DeleteFunc(m.Parts, func(p Part) bool { return p.Text == "" && p.Mime == "" })
 	return m
 }
 
@@ -170,29 +212,48 @@ const (
 
 // Usage counts tokens as the provider reports them; zero when it does not.
 type Usage struct {
-	InputTokens  int `json:"input_tokens"`
-	OutputTokens int `json:"output_tokens"`
+	InputTokens      int `json:"input_tokens"`                 // all that the model read
+	OutputTokens     int `json:"output_tokens"`                // all that it wrote
+	CachedTokens     int `json:"cached_tokens,omitempty"`      // of the input: from the provider's cache
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"` // of the input: put into it
+	ReasoningTokens  int `json:"reasoning_tokens,omitempty"`   // of the output
 }
 
 // Plus is the sum of two.
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens}
+	return Usage{
+		u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens,
+		u.CachedTokens + v.CachedTokens, u.CacheWriteTokens + v.CacheWriteTokens, u.ReasoningTokens + v.ReasoningTokens,
+	}
 }
 
 // Total counts both ways.
 func (u Usage) Total() int { return u.InputTokens + u.OutputTokens }
 
+// Tokens is a number of tokens that a server reports, within reason: sums of a session
+// must not overflow, whatever it says.
+func Tokens(n int64) int { return int(min(max(n, 0), 1_000_000_000)) }
+
 // Delta is one piece of a streamed answer. Each field is empty unless the
 // piece brought something for it.
 type Delta struct {
-	Text  string
-	Calls []CallDelta
+	Reasoning string
+	Text      string
+	Kept      *KeptDelta // of the reasoning or the text that came before
+	Calls     []CallDelta
 	// Finish is set once, in the last piece but possibly for the usage.
 	Finish FinishReason
 	Usage  *Usage
 	// Restart tells that the request is being sent again: what came before
 	// is void. Only [Retry] sends it.
 	Restart *Restart
+}
+
+// KeptDelta is what is kept of the last part of the answer if it is of the type and has
+// nothing yet, or else of a new part, which then has no text. It ends the part.
+type KeptDelta struct {
+	Of PartType // [TextPart] or [ReasoningPart]
+	Kept
 }
 
 // Restart says why a request is sent again, and when.
@@ -211,6 +272,7 @@ type CallDelta struct {
 	ID        string
 	Name      string
 	Arguments string // to be appended to what came before
+	Kept      *Kept
 }
 
 // Model is a provider's model. Implementations are safe for concurrent use

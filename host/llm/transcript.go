@@ -1,0 +1,301 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Role says whose an entry is.
+type Role string
+
+// The roles.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool" // the results of the calls in the entry before it
+)
+
+// Entry is a piece of a conversation as a provider sends it: one that an API accepts.
+// Nobody changes one.
+//
+// Parts of the system are one text; those of the user a text, which is never empty, and
+// images; those of the assistant reasoning, texts and calls, of which there is at least one, but
+// not always a text. Each call has an id that no other call of the entry has, of at most 40 of
+// the characters of [tool.ValidName], a valid name, and arguments that are a JSON
+// object. Behind an entry with calls there is one of the tool, with a result for each
+// of them, in their order; its parts have the call's id and name, too.
+type Entry struct {
+	Role  Role
+	Parts []Part
+
+	begins int  // the first of its messages
+	ends   int  // behind the last of its messages
+	whole  bool // no call of it waits for a result
+
+	mu      sync.Mutex
+	wire    []byte
+	version string
+}
+
+// Wire is the entry in a provider's format, made when it is asked for first, or of
+// another version: a provider whose format depends on more than the entry counts that.
+func (e *Entry) Wire(version string, make func(*Entry) []byte) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.wire == nil || e.version != version {
+		e.wire, e.version = make(e), version
+	}
+	return e.wire
+}
+
+// Transcript makes entries of the messages of requests. A conversation is sent again
+// with each of its steps: entries of messages that are the same as in the request before
+// are made once, and so is their wire form. The zero value is ready; it is safe for
+// concurrent use, and of most use to one conversation.
+type Transcript struct {
+	mu       sync.Mutex
+	messages []Message // of the newest request
+	entries  []*Entry
+}
+
+// Entries are the entries of a conversation. A call gets its result wherever that
+// stands behind it, and a made one if there is none. A result without a call is
+// dropped: what a tool wrote must not come back as the words of the user.
+func (t *Transcript) Entries(messages []Message) []*Entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	same := 0
+	for same < min(len(messages), len(t.messages)) && messages[same].same(&t.messages[same]) {
+		same++
+	}
+	// An entry stays if nothing that has come since can be a part of it: behind it
+	// another one begins that is the same, too.
+	keep := 0
+	for keep+1 < len(t.entries) && t.entries[keep].whole && t.entries[keep].ends <= same && t.entries[keep+1].begins < same {
+		keep++
+	}
+	// The calls of an entry and their results stay together.
+	if keep > 0 && t.entries[keep-1].calls() {
+		keep--
+	}
+	from := 0
+	if keep > 0 {
+		from = t.entries[keep].begins
+	}
+	b := builder{entries: slices.Clone(t.entries[:keep]), waiting: map[string]place{}}
+	for i, m := range messages[from:] {
+		b.add(from+i, m)
+	}
+	b.finish()
+	t.messages, t.entries = slices.Clone(messages), b.entries
+	return slices.Clone(b.entries)
+}
+
+// same reports whether two messages are equal. It is quick where they are the same memory.
+func (m *Message) same(n *Message) bool {
+	return m.Kind == n.Kind && m.Content == n.Content && bytes.Equal(m.Data, n.Data) &&
+		slices.EqualFunc(m.Parts, n.Parts, func(a, b Part) bool {
+			return a.Type == b.Type && a.Text == b.Text && a.Mime == b.Mime && bytes.Equal(a.Data, b.Data) && a.Kept.same(b.Kept)
+		})
+}
+
+func (k *Kept) same(l *Kept) bool {
+	return k == l || k != nil && l != nil && k.Provider == l.Provider && k.Model == l.Model && bytes.Equal(k.Data, l.Data)
+}
+
+func (e *Entry) calls() bool {
+	return slices.ContainsFunc(e.Parts, func(p Part) bool { return p.Type == CallPart })
+}
+
+// builder makes entries of messages, one after the other.
+type builder struct {
+	entries []*Entry
+	waiting map[string]place
+	steps   bool // the last message was a part of a step: a text or a call of the model
+}
+
+// place is where a result belongs.
+type place struct {
+	entry *Entry // of the tool
+	part  int
+}
+
+func (b *builder) add(i int, m Message) {
+	step := false
+	switch m.Kind {
+	case System:
+		if m.Content != "" {
+			b.begin(i, RoleSystem, Part{Type: TextPart, Text: m.Content})
+		}
+	case User:
+		b.begin(i, RoleUser, append([]Part{{Type: TextPart, Text: cmp.Or(m.Content, "(empty message)")}}, images(m.Parts)...)...)
+	case Assistant:
+		parts := slices.DeleteFunc(slices.Clone(m.Parts), func(p Part) bool { return p.Type != ReasoningPart })
+		if m.Content != "" {
+			parts = append(parts, Part{Type: TextPart, Text: m.Content, Kept: keptOf(m.Parts, TextPart)})
+		}
+		if step = len(parts) > 0; step {
+			b.say(i, parts)
+		}
+	case ToolCall:
+		step = true
+		var data CallData
+		if json.Unmarshal(m.Data, &data) != nil {
+			// Not ours, so nothing to answer to; the model still sees what it said.
+			b.say(i, []Part{{Type: TextPart, Text: cmp.Or(m.Content, "(unreadable tool call)")}})
+			break
+		}
+		b.call(i, data, m.Parts)
+	case ToolResult:
+		b.result(i, m)
+	}
+	b.steps = step
+}
+
+// begin begins an entry.
+func (b *builder) begin(i int, role Role, parts ...Part) *Entry {
+	e := &Entry{Role: role, Parts: parts, begins: i, ends: i + 1, whole: true}
+	b.entries = append(b.entries, e)
+	return e
+}
+
+// say adds parts to the step of the model.
+func (b *builder) say(i int, parts []Part) *Entry {
+	if b.steps {
+		for at := len(b.entries) - 1; at >= max(len(b.entries)-2, 0); at-- {
+			if e := b.entries[at]; e.Role == RoleAssistant {
+				e.Parts, e.ends = append(e.Parts, parts...), i+1
+				return e
+			}
+		}
+	}
+	return b.begin(i, RoleAssistant, parts...)
+}
+
+func (b *builder) call(i int, data CallData, parts []Part) {
+	reasoning := slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != ReasoningPart })
+	call := CallData{ID: validID(data.ID), Type: "function", Function: FunctionData{
+		Name: validName(data.Function.Name), Arguments: validArguments(data.Function.Arguments),
+	}}
+	e := b.say(i, reasoning)
+	n := 0
+	for _, p := range e.Parts {
+		if p.Type != CallPart {
+			continue
+		}
+		if n++; p.Call.ID == call.ID { // only in a conversation that Assembler did not make
+			call.ID = hashedID(fmt.Sprintf("%s\x00%d", data.ID, len(e.Parts)))
+		}
+	}
+	e.Parts = append(e.Parts, Part{Type: CallPart, Call: &call, Kept: keptOf(parts, CallPart)})
+	e.ends = i + 1
+	if n == 0 {
+		b.begin(i, RoleTool)
+	}
+	results := b.entries[len(b.entries)-1]
+	results.Parts = append(results.Parts, Part{Type: ResultPart, Result: &ResultData{CallID: call.ID, Name: call.Function.Name}})
+	results.ends, results.whole = i+1, false
+	b.waiting[data.ID] = place{results, len(results.Parts) - 1}
+}
+
+func (b *builder) result(i int, m Message) {
+	var data ResultData
+	if json.Unmarshal(m.Data, &data) != nil {
+		return
+	}
+	p, ok := b.waiting[data.CallID]
+	if !ok {
+		return
+	}
+	delete(b.waiting, data.CallID)
+	part := &p.entry.Parts[p.part]
+	part.Text = cmp.Or(tool.ForModel(data.Output, data.Unsent), m.Content, "(no output)")
+	part.Images = images(m.Parts)
+	part.Result.Success = data.Success
+	p.entry.ends = max(p.entry.ends, i+1)
+}
+
+// finish gives the calls that have none a result.
+func (b *builder) finish() {
+	for _, e := range b.entries {
+		if e.whole {
+			continue
+		}
+		e.whole = true
+		for i := range e.Parts {
+			if e.Parts[i].Text == "" {
+				e.Parts[i].Text, e.whole = missingResult(), false
+			}
+		}
+	}
+}
+
+var missingResult = sync.OnceValue(func() string {
+	return string(tool.Failed(tool.CodeInterrupted, tool.InternalError,
+		"no result of this call was recorded; it may or may not have run").Envelope())
+})
+
+func images(parts []Part) []Part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != ImagePart })
+}
+
+// keptOf is what was kept with a part of the type.
+func keptOf(parts []Part, typ PartType) *Kept {
+	for _, p := range parts {
+		if p.Type == typ {
+			return p.Kept
+		}
+	}
+	return nil
+}
+
+// validID keeps an id that all APIs accept: OpenAI's has at most 40 characters, and
+// Anthropic's only those of names.
+func validID(id string) string {
+	if len(id) <= 40 && tool.ValidName(id) {
+		return id
+	}
+	return hashedID(id)
+}
+
+func hashedID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
+}
+
+// validName makes the name of a tool that a model invented into one that APIs
+// accept, or the whole conversation would be refused from then on.
+func validName(name string) string {
+	if tool.ValidName(name) {
+		return name
+	}
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && tool.ValidName(string(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(name[:min(len(name), 64)], "unknown")
+}
+
+// validArguments puts arguments that are not a JSON object inside of one: some APIs have
+// no other place for them, and of the rest many servers refuse the request.
+func validArguments(args string) string {
+	if trimmed := strings.TrimSpace(args); trimmed == "" {
+		return "{}"
+	} else if trimmed[0] == '{' && json.Valid([]byte(args)) {
+		return args
+	}
+	quoted, _ := json.Marshal(map[string]string{"malformed_arguments": args}) // strings always encode
+	return string(quoted)
+}
