@@ -203,7 +203,7 @@ func (m *Model) readAll(ctx context.Context, w *window, model string, size int, 
 	switch {
 	case read == 0: // it does not count
 		return nil
-	case read >= w.holds:
+	case read == w.holds || read == w.holds-1: // more would be a context that is larger than asked for
 		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens, and that is all that the context of the model holds", read))
 	case size > surelyBytes && read < size/mostBytes:
 		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens of at least %d; the context of the model holds %d", read, size/mostBytes, w.holds))
