@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -34,6 +35,15 @@ func (a *app) provider() (*door.Provider, error) {
 		Name: m.Provider, Rules: rules, Attempts: m.MaxAttempts,
 		Client: provider.Options{APIKey: key, KeySource: "the environment variable " + m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
 	}, err
+}
+
+// price is what the model costs; nil where the configuration does not say both.
+func (a *app) price() *llm.Price {
+	m := a.Config.Model
+	if m.InputPrice <= 0 || m.OutputPrice <= 0 {
+		return nil
+	}
+	return &llm.Price{Input: m.InputPrice, Output: m.OutputPrice}
 }
 
 // modelError says which flag or setting is to be changed where no model can be
@@ -81,7 +91,8 @@ func newModelServeCmd(a *app) *cobra.Command {
 client. With --script, answer with the lines of a file instead, for demonstrations
 and tests of agents. Each line is one JSON object and answers one request:
 
-  text, tool_calls [{id, name, arguments}], finish, usage {input_tokens, output_tokens},
+  reasoning, text, tool_calls [{id, name, arguments}], finish, usage {input_tokens,
+  output_tokens, cached_tokens, reasoning_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle

@@ -174,7 +174,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
 		Name:     a.Config.Model.Name,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
-		ContextTokens: a.Config.Model.ContextTokens, InputPrice: a.Config.Model.InputPrice, OutputPrice: a.Config.Model.OutputPrice,
+		ContextTokens: a.Config.Model.ContextTokens, Price: a.price(),
 	}})
 	if err != nil {
 		return nil, a.modelError(err)
