@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -39,8 +40,6 @@ const (
 	// surelyBytes is a size from which on mostBytes holds. In a small request, what is not
 	// text is a large part.
 	surelyBytes = 4 << 10
-	// imageBytes is what an image counts for: as much as a thousand tokens do.
-	imageBytes = 4096
 
 	maxAnswerBytes = 4 << 20 // of what the server says of its models
 )
@@ -166,6 +165,25 @@ func (m *Model) loaded(ctx context.Context, model string) int {
 		}
 	}
 	return 0
+}
+
+// sizeOf is how many bytes of text messages have: their images are not read as such, and
+// what one counts for is known to the model only.
+func sizeOf(messages provider.Pieces) (size int) {
+	begin, end := []byte(`,"images":["`), []byte(`"]`) // nowhere in a text, whose quotes have backslashes
+	for _, m := range messages {
+		size += len(m)
+		for {
+			_, images, found := bytes.Cut(m, begin)
+			if !found {
+				break
+			}
+			n := bytes.Index(images, end)
+			size -= n
+			m = images[n:]
+		}
+	}
+	return size
 }
 
 // withTag is a model's name with the tag that it has if it says none.

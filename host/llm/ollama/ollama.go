@@ -80,7 +80,7 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 	size := 0
 	err := m.images.Ask(entries, func() (err error) {
 		messages := provider.Wire(entries, m.images.Version(), m.wireEntry)
-		size = sizeOf(entries, messages, tools)
+		size = sizeOf(messages) + len(tools)
 		if w, err = m.window(ctx, model, size); err != nil {
 			return err
 		}
@@ -94,25 +94,6 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 		return x.Explain(err)
 	}
 	return m.decode(x, yield, func(u llm.Usage) error { return m.readAll(ctx, w, model, size, u) })
-}
-
-// sizeOf is how many bytes of a request a model reads.
-func sizeOf(entries []*llm.Entry, messages provider.Pieces, tools []byte) int {
-	size := int(messages.Len()) + len(tools)
-	image := func(p llm.Part) {
-		if p.Type == llm.ImagePart {
-			size += imageBytes - len(p.Data)*4/3
-		}
-	}
-	for _, e := range entries {
-		for _, p := range e.Parts {
-			image(p)
-			for _, i := range p.Images {
-				image(i)
-			}
-		}
-	}
-	return max(size, 0)
 }
 
 func (m *Model) header() http.Header {

@@ -57,8 +57,8 @@ var models = map[string]struct{ template, chat string }{
 	"stockade-jinja": {chat: jinja},
 }
 
-// TestRecorded has the model talk with what Ollama 0.33.0-rc2 has answered to exactly these
-// requests (see README of testdata). Each turn goes on until there are no more calls.
+// TestRecorded has the model talk with what Ollama 0.33.0-rc2, over llama.cpp b11549, has
+// answered to exactly these requests. What it answers in one turn is told by tinyModel.
 func TestRecorded(t *testing.T) {
 	glob := tool.Definition{Name: "glob", Description: "Finds files.", Parameters: json.RawMessage(
 		`{"type":"object","properties":{"pattern":{"type":"string"},"limit":{"type":"integer"},"a":{"type":"number"},"path":{"type":"string"}}}`)}
@@ -108,7 +108,7 @@ func TestRecorded(t *testing.T) {
 		{name: "an image that the model cannot see", model: "stockade-say", messages: user("Look.", llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte("no image")}),
 			want: []llm.Reply{{Text: said, Finish: llm.FinishStop, Usage: llm.Usage{OutputTokens: 10}}}},
 		{name: "a conversation that is too long", model: "stockade-say", context: 256, messages: user(strings.Repeat("word ", 80)),
-			err: llm.ProviderError{Status: 400, Code: "context_length_exceeded", Message: "request (4", Hint: "model.context_tokens"}},
+			err: llm.ProviderError{Status: 400, Code: "context_length_exceeded", Message: "request (594 tokens) exceeds", Hint: "model.context_tokens"}},
 		{name: "a model without tools", model: "stockade-say", tools: []tool.Definition{glob}, messages: user("Which files?"),
 			err: llm.ProviderError{Status: 400, Message: "does not support tools", Hint: "`ollama show stockade-say`"}},
 		{name: "a model that is not there", model: "stockade-none", messages: user("Hello?"), err: llm.ProviderError{Status: 404, Message: "not found", Hint: "`ollama pull stockade-none`"}},

@@ -177,13 +177,15 @@ func lines(a offline.Answer) []byte {
 		fields["model"], fields["created_at"] = "test-model", "2026-11-26T13:00:00Z"
 		out.Write(append(tool.Marshal(fields), '\n'))
 	}
-	for text := a.Text; text != ""; {
-		n := min(cmp.Or(a.ChunkBytes, 8), len(text))
-		for n < len(text) && !utf8.RuneStart(text[n]) {
-			n++
+	for _, part := range []struct{ field, text string }{{"thinking", a.Reasoning}, {"content", a.Text}} {
+		for text := part.text; text != ""; {
+			n := min(cmp.Or(a.ChunkBytes, 8), len(text))
+			for n < len(text) && !utf8.RuneStart(text[n]) {
+				n++
+			}
+			line(map[string]any{"message": map[string]any{"role": "assistant", part.field: text[:n]}, "done": false})
+			text = text[n:]
 		}
-		line(map[string]any{"message": map[string]any{"role": "assistant", "content": text[:n]}, "done": false})
-		text = text[n:]
 	}
 	for _, c := range a.Calls {
 		function := map[string]any{"name": c.Function.Name, "index": 0}

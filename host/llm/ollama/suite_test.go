@@ -25,5 +25,5 @@ func TestModelPassesTheSuite(t *testing.T) {
 		m := New(options(t, scripted{}, script...))
 		m.patience = llmtest.StallTimeout
 		return m
-	})
+	}, llmtest.Signatures, llmtest.CachedTokens, llmtest.ReasonTokens)
 }
