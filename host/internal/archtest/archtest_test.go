@@ -31,6 +31,7 @@ var table = map[string][]string{
 	"host/llm":              {"host/tool"},
 	"host/llm/provider":     {"host/llm"},
 	"host/llm/openai":       {"host/llm", "host/llm/provider"},
+	"host/llm/ollama":       {"host/llm", "host/llm/provider", "host/tool"},
 	"host/llm/offline":      {"host/llm", "host/tool"},
 	"host/llm/llmtest":      {"host/llm", "host/llm/offline", "host/tool"},
 	"host/wasm":             {},

@@ -39,6 +39,8 @@ type Options struct {
 	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
 	// the provider does unasked.
 	Reasoning string
+	// ContextTokens is how many tokens the context of the model holds; 0: not said.
+	ContextTokens int
 
 	// StallTimeout is how long the server may be silent: before its answer
 	// begins and between two bytes of it. Any byte counts as life. 60s.
