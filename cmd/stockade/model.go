@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
-	"github.com/stockade-dev/stockade/host/llm/openai"
+
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 // providersKey is the variable for the provider's key that every client of it
@@ -31,8 +33,17 @@ func (a *app) provider() (*door.Provider, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	return &door.Provider{
 		Name: m.Provider, Rules: rules, Attempts: m.MaxAttempts,
-		Client: openai.Options{APIKey: key, KeyEnv: m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
+		Client: provider.Options{APIKey: key, KeySource: "the environment variable " + m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
 	}, err
+}
+
+// price is what the model costs; nil where the configuration does not say both.
+func (a *app) price() *llm.Price {
+	m := a.Config.Model
+	if m.InputPrice <= 0 || m.OutputPrice <= 0 {
+		return nil
+	}
+	return &llm.Price{Input: m.InputPrice, Output: m.OutputPrice}
 }
 
 // modelError says which flag or setting is to be changed where no model can be

@@ -11,6 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
@@ -27,7 +28,7 @@ type Provider struct {
 	Name string // one of the constants
 	// Client says how it is reached; Name, HTTPClient and, of the offline model, the
 	// rest are filled in.
-	Client openai.Options
+	Client provider.Options
 	// Attempts is how often a request is sent at most, the first time counted; 0: 4.
 	Attempts int
 	// Rules are the user's for the network: what they deny is denied to the provider
@@ -78,7 +79,7 @@ func (d *Door) choose(p *Provider) error {
 	switch p.Name {
 	case ProviderOpenAI:
 		if p.Client.APIKey == "" && p.Client.BaseURL == "" {
-			return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeyEnv + " is not set"}
+			return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeySource + " is not set"}
 		}
 		if p.Client.Model == "" {
 			return &ModelError{Fault: FaultName, What: "no model is named"}
@@ -109,7 +110,7 @@ func (d *Door) Try(ctx context.Context, p Provider) (Found, error) {
 		return found, nil
 	}
 	d.Know(p.Client.APIKey)
-	found.URL = cmp.Or(p.Client.BaseURL, openai.DefaultBaseURL)
+	found.URL = cmp.Or(p.Client.BaseURL, openai.Defaults.BaseURL)
 	if err := d.reach(&p.Client, p.Rules); err != nil {
 		return found, err
 	}
@@ -176,10 +177,10 @@ func denied(fault ModelFault, what, value string, lists []policy.List) error {
 
 // reach gives the client of a model the way to its own host, whatever it is, and
 // to nobody else.
-func (d *Door) reach(opts *openai.Options, rules []network.Rule) error {
+func (d *Door) reach(opts *provider.Options, rules []network.Rule) error {
 	base := opts.BaseURL
 	if base == "" {
-		base = openai.DefaultBaseURL
+		base = openai.Defaults.BaseURL
 	}
 	out, err := d.egress()
 	if err != nil {
