@@ -46,7 +46,8 @@
 //	llm                     canonical messages, their entries, deltas, the Model interface, retries
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, over go-openai
-//	llm/offline             the offline model: a planner and a scripted model, served over that wire format
+//	llm/openai/responses    OpenAI's Responses API, over go-openai
+//	llm/offline             the offline model: a planner and a scripted model, served over both wire formats
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	policy/command          a command line in words, as bash reads it; what runs others; what is easily regretted
