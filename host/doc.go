@@ -46,6 +46,7 @@
 //	llm                     canonical messages, their entries, deltas, the Model interface, retries
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, over go-openai
+//	llm/google              Google's Gemini API
 //	llm/offline             the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits

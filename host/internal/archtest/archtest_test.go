@@ -31,6 +31,7 @@ var table = map[string][]string{
 	"host/llm":              {"host/tool"},
 	"host/llm/provider":     {"host/llm"},
 	"host/llm/openai":       {"host/llm", "host/llm/provider"},
+	"host/llm/google":       {"host/llm", "host/llm/provider", "host/tool"},
 	"host/llm/offline":      {"host/llm", "host/tool"},
 	"host/llm/llmtest":      {"host/llm", "host/llm/offline", "host/tool"},
 	"host/wasm":             {},
@@ -137,6 +138,7 @@ var behind = map[string]string{
 	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
+	"google.golang.org/genai":                          "nowhere", // tests: what Google says the format is
 	"github.com/BurntSushi/toml":                       "host/config host/registry host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",

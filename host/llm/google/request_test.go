@@ -1,0 +1,174 @@
+package google
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func say(kind llm.Kind, text string, parts ...llm.Part) llm.Message {
+	return llm.Message{Kind: kind, Content: text, Parts: parts}
+}
+
+func callMsg(id, name, args string, parts ...llm.Part) llm.Message {
+	m := llm.CallMessage(llm.NewCall(id, name, args))
+	m.Parts = parts
+	return m
+}
+
+func resultMsg(id, name, text string, images ...llm.Part) llm.Message {
+	m := llm.ResultMessage(id, name, tool.Result{})
+	m.Data = tool.Marshal(llm.ResultData{CallID: id, Name: name, Output: text, Success: !strings.Contains(text, "failed")})
+	m.Parts = images
+	return m
+}
+
+func picture(mime, data string) llm.Part {
+	return llm.Part{Type: llm.ImagePart, Mime: mime, Data: []byte(data)}
+}
+
+// kept is a part of the type that has nothing but a signature of the model.
+func kept(typ llm.PartType, model, text, signature string, n int) llm.Part {
+	return llm.Part{Type: typ, Text: text, Kept: &llm.Kept{Provider: "google", Model: model, Data: tool.Marshal(signed{signature, n})}}
+}
+
+// conversations are each sent by us, and by the client of Google's library.
+func conversation(model string) []llm.Message {
+	return []llm.Message{
+		say(llm.System, "You work in a sandbox."),
+		say(llm.System, "Be brief."),
+		say(llm.User, "What <is> this?", picture("image/png", "of the prompt")),
+		say(llm.User, "The date is today."),
+		say(llm.Assistant, "I look twice.", kept(llm.ReasoningPart, model, "Hmm.", "dGhvdWdodA==", 4), kept(llm.ReasoningPart, "another", "Ah.", "AAAA", 0), kept(llm.TextPart, model, "", "dGV4dA==", 6)),
+		callMsg("a", "file_read", `{"path":"x","limit":3,"size":1e3}`, kept(llm.CallPart, model, "", "Y2FsbA==", 0)),
+		callMsg("b", "7zip-list", ``),
+		resultMsg("b", "7zip-list", "it failed"),
+		resultMsg("a", "file_read", `{"tool_success":true,"result":{"text":"<x>"}}`, picture("image/png", "of a call"), picture("image/gif", "moving")),
+		say(llm.Assistant, "An x.", kept(llm.TextPart, model, "", "ZW5k", 0)),
+		say(llm.User, "And now?"),
+		callMsg("c", "file_read", `{"malformed`, kept(llm.CallPart, "another", "", "Zm9yZWlnbg==", 0)),
+		resultMsg("c", "file_read", "it failed, too"),
+	}
+}
+
+var definitions = []tool.Definition{
+	{Name: "file_read", Description: "Reads <a> file.", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","pattern":"^x"},"limit":{"type":["integer","null"]}},"additionalProperties":false}`)},
+	{Name: "7zip-list", Parameters: json.RawMessage(`{"type":"object"}`)},
+}
+
+// inTheirs is the conversation in the words of the library.
+func inTheirs(model string) ([]*genai.Content, *genai.GenerateContentConfig) {
+	id := func(id string) string {
+		if isModern(model) {
+			return id
+		}
+		return ""
+	}
+	text := func(t string) *genai.Part { return &genai.Part{Text: t} }
+	image := func(data string) *genai.Part {
+		return &genai.Part{InlineData: &genai.Blob{MIMEType: "image/png", Data: []byte(data)}}
+	}
+	result := func(call, name string, response map[string]any) *genai.Part {
+		return &genai.Part{FunctionResponse: &genai.FunctionResponse{ID: id(call), Name: name, Response: response}}
+	}
+	foreign := &genai.Part{FunctionCall: &genai.FunctionCall{ID: id("c"), Name: "file_read", Args: map[string]any{"malformed_arguments": `{"malformed`}}}
+	read := map[string]any{"output": `{"tool_success":true,"result":{"text":"<x>"}}`}
+	results := []*genai.Part{result("a", "file_read", read), result("b", "_7zip-list", map[string]any{"error": "it failed"})}
+	const label, gif = "[image 1 of the result of a, file_read]", "[image 2 of the result of a, file_read]"
+	const refused = "[it could not be sent: Google takes no image/gif]"
+	if isModern(model) {
+		// The library reads the documented text as the base64 that it is for the API, too.
+		foreign.ThoughtSignature = decoded(noSignature)
+		read["images"] = []any{label, gif, refused}
+		results[0].FunctionResponse.Parts = []*genai.FunctionResponsePart{{InlineData: &genai.FunctionResponseBlob{MIMEType: "image/png", Data: []byte("of a call")}}}
+	} else {
+		results = append(results, text(llm.ResultImages), text(label), image("of a call"), text(gif), text(refused))
+	}
+	contents := []*genai.Content{
+		{Role: genai.RoleUser, Parts: []*genai.Part{text("What <is> this?"), text("[image 1 of this message]"), image("of the prompt"), text("The date is today.")}},
+		{Role: genai.RoleModel, Parts: []*genai.Part{
+			{Text: "Hmm.", Thought: true, ThoughtSignature: []byte("thought")},
+			text("I look "), {Text: "twice.", ThoughtSignature: []byte("text")},
+			{FunctionCall: &genai.FunctionCall{ID: id("a"), Name: "file_read", Args: map[string]any{"path": "x", "limit": 3, "size": 1000}}, ThoughtSignature: []byte("call")},
+			{FunctionCall: &genai.FunctionCall{ID: id("b"), Name: "_7zip-list", Args: map[string]any{}}},
+		}},
+		{Role: genai.RoleUser, Parts: results},
+		{Role: genai.RoleModel, Parts: []*genai.Part{text("An x."), {ThoughtSignature: []byte("end")}}},
+		{Role: genai.RoleUser, Parts: []*genai.Part{text("And now?")}},
+		{Role: genai.RoleModel, Parts: []*genai.Part{foreign}},
+		{Role: genai.RoleUser, Parts: []*genai.Part{result("c", "file_read", map[string]any{"error": "it failed, too"})}},
+	}
+	config := &genai.GenerateContentConfig{
+		SystemInstruction: &genai.Content{Parts: []*genai.Part{text("You work in a sandbox."), text("Be brief.")}},
+		ThinkingConfig:    &genai.ThinkingConfig{IncludeThoughts: true},
+		Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{
+			{Name: "file_read", Description: "Reads <a> file.", ParametersJsonSchema: definitions[0].Parameters},
+			{Name: "_7zip-list", ParametersJsonSchema: definitions[1].Parameters},
+		}}},
+	}
+	if isModern(model) {
+		config.ThinkingConfig.ThinkingLevel = genai.ThinkingLevelLow
+	} else {
+		budget := int32(1024)
+		config.ThinkingConfig.ThinkingBudget = &budget
+	}
+	return contents, config
+}
+
+// TestGooglesLibrarySendsTheSame: what we send of a conversation is what its client sends.
+func TestGooglesLibrarySendsTheSame(t *testing.T) {
+	for _, model := range []string{"gemini-2.5-flash", "gemini-3.8-flash"} {
+		s := newServer(t, `{"text":"ours"}`, `{"text":"theirs"}`)
+		for _, signature := range []string{"dGhvdWdodA==", "dGV4dA==", "Y2FsbA==", "ZW5k"} {
+			s.sign(signature)
+		}
+		opts := options(t, s)
+		opts.Reasoning = "low"
+		reply, err := llmtest.Collect(t.Context(), t, New(opts), llm.Request{Model: model, Messages: conversation(model), Tools: definitions})
+		if err != nil || reply.Text != "ours" {
+			t.Fatalf("%s: got %+v, %v", model, reply, err)
+		}
+		client, err := genai.NewClient(t.Context(), &genai.ClientConfig{
+			APIKey: llmtest.APIKey, Backend: genai.BackendGeminiAPI, HTTPClient: opts.HTTPClient, HTTPOptions: genai.HTTPOptions{BaseURL: opts.BaseURL},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents, config := inTheirs(model)
+		text := ""
+		for answer, err := range client.Models.GenerateContentStream(t.Context(), model, contents, config) {
+			if err != nil {
+				t.Fatalf("%s: %v", model, err)
+			}
+			text += answer.Text()
+		}
+		if text != "theirs" {
+			t.Errorf("%s: got %q", model, text)
+		}
+		if diff := cmp.Diff(canonical(t, s.bodies[1]), canonical(t, s.bodies[0])); diff != "" {
+			t.Errorf("%s: the body (-theirs +ours):\n%s", model, diff)
+		}
+	}
+}
+
+// canonical is a body without what makes no difference to the API: whether what is empty is
+// there, and which alphabet of base64 it has.
+func canonical(t *testing.T, body []byte) (v any) {
+	t.Helper()
+	body = bytes.ReplaceAll(body, []byte(noSignature), []byte(strings.ReplaceAll(noSignature, "_", "/")))
+	for _, empty := range []string{`"text":"",`, `,"args":{}`} {
+		body = bytes.ReplaceAll(body, []byte(empty), nil)
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
