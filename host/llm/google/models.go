@@ -30,8 +30,8 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, m := range list.Models[:min(len(list.Models), 1000)] {
-		if m.Actions == nil || slices.Contains(m.Actions, "generateContent") {
-			names = append(names, strings.TrimPrefix(m.Name, "models/"))
+		if name, ok := strings.CutPrefix(m.Name, "models/"); ok && (m.Actions == nil || slices.Contains(m.Actions, "generateContent")) {
+			names = append(names, name)
 		}
 	}
 	return names, nil

@@ -172,3 +172,70 @@ func canonical(t *testing.T, body []byte) (v any) {
 	}
 	return v
 }
+
+// TestConversationsThatTheAPITakes: the server of the tests refuses what Google's does.
+func TestConversationsThatTheAPITakes(t *testing.T) {
+	user, answer := say(llm.User, "hello"), say(llm.Assistant, "hi")
+	call, result := callMsg("a", "glob", "{}"), resultMsg("a", "glob", "x")
+	own := callMsg("b", "glob", "{}", kept(llm.CallPart, "gemini-3.8-flash", "", "b3du", 0))
+	for name, messages := range map[string][]llm.Message{
+		"nothing":                            nil,
+		"the system alone":                   {say(llm.System, "be brief")},
+		"one that begins with an answer":     {answer, user},
+		"one that begins with a call":        {call, result},
+		"one that ends with an answer":       {user, answer},
+		"two of the user":                    {user, user},
+		"two answers":                        {user, answer, answer, user},
+		"a user behind results":              {user, call, result, user},
+		"a call without a result":            {user, call, user, result, answer, user},
+		"a result without a call":            {user, result, answer, user},
+		"a call of another model, then ours": {user, call, result, own, resultMsg("b", "glob", "y")},
+		"ours, then that of another model":   {user, own, resultMsg("b", "glob", "y"), answer, call, result},
+		"thoughts of another model alone":    {user, say(llm.Assistant, "", kept(llm.ReasoningPart, "another", "Hmm.", "AAAA", 4)), user},
+		"a signature that is broken":         {user, callMsg("a", "glob", "{}", llm.Part{Type: llm.CallPart, Kept: &llm.Kept{Provider: "google", Model: "gemini-3.8-flash", Data: json.RawMessage(`"x"`)}}), result},
+		"a signature of more than its text":  {user, say(llm.Assistant, "hi", kept(llm.TextPart, "gemini-3.8-flash", "", "b3du", 99)), user},
+		"a signature within a character":     {user, say(llm.Assistant, "né", kept(llm.TextPart, "gemini-3.8-flash", "", "b3du", 1)), user},
+		"a tool with a strange name":         {user, callMsg("a", "what is this?", "{}"), resultMsg("a", "what is this?", "x")},
+		"arguments of half a character":      {user, callMsg("a", "glob", `{"a":"\ud800"}`), result},
+	} {
+		for _, model := range []string{"gemini-2.5-flash", "gemini-3.8-flash", "gemma-4-31b-it"} {
+			s := newServer(t, `{"text":"yes"}`)
+			s.sign("b3du")
+			if _, err := llmtest.Collect(t.Context(), t, New(options(t, s)), llm.Request{Model: model, Messages: messages}); err != nil {
+				t.Errorf("%s, %s: %v", name, model, err)
+			}
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	deep := strings.Repeat(`[`, 60) + strings.Repeat(`]`, 60)
+	for args, want := range map[string]string{
+		`{"b":1.50,"a":[null,"<x>"]}`: `{"a":[null,"<x>"],"b":1.5}`,
+		`{"a":9007199254740993}`:      `{"a":9007199254740992}`, // as the API reads it
+		`{"a":"\ud800"}`:              "{\"a\":\"\uFFFD\"}",
+		`{"a":1e999}`:                 `{"malformed_arguments":"{\"a\":1e999}"}`,
+		`{"a":` + deep + `}`:          `{"malformed_arguments":"{\"a\":` + deep + `}"}`,
+	} {
+		if got := string(wireArgs(args)); got != want {
+			t.Errorf("%s: got %s", args, got)
+		}
+	}
+}
+
+func TestThinking(t *testing.T) {
+	for _, c := range []struct{ model, reasoning, want string }{
+		{"gemini-3.8-flash", "", `{"includeThoughts":true}`},
+		{"gemini-3-pro-preview", "high", `{"includeThoughts":true,"thinkingLevel":"HIGH"}`},
+		{"gemini-flash-latest", "low", `{"includeThoughts":true,"thinkingLevel":"LOW"}`},
+		{"gemini-2.5-pro", "", `{"includeThoughts":true}`},
+		{"gemini-2.5-pro", "medium", `{"includeThoughts":true,"thinkingBudget":8192}`},
+		{"gemini-2.0-flash", "", "null"},
+		{"gemma-4-31b-it", "", "null"},
+		{"gemma-4-31b-it", "high", `{"includeThoughts":true,"thinkingLevel":"HIGH"}`},
+	} {
+		if got := string(tool.Marshal(thinkingOf(c.model, c.reasoning))); got != c.want {
+			t.Errorf("%s, %q: got %s", c.model, c.reasoning, got)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func (u usage) tokens() *llm.Usage {
 }
 
 func count(raw json.RawMessage) int {
-	n, _ := strconv.ParseInt(string(raw), 10, 64)
+	n, _ := strconv.ParseInt(provider.Text(raw), 10, 64)
 	return llm.Tokens(n)
 }
 

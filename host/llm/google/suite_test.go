@@ -3,6 +3,7 @@ package google
 import (
 	"context"
 	"iter"
+	"net/http"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -11,13 +12,13 @@ import (
 )
 
 // options are those of a model over a server in memory.
-func options(t testing.TB, s *server) provider.Options {
+func options(t testing.TB, server http.Handler) provider.Options {
 	return provider.Options{
 		APIKey:         llmtest.APIKey,
 		BaseURL:        "http://model.test",
 		StallTimeout:   llmtest.StallTimeout,
 		MaxStreamBytes: llmtest.MaxStreamBytes,
-		HTTPClient:     llmtest.Serve(t, s),
+		HTTPClient:     llmtest.Serve(t, server),
 	}
 }
 
