@@ -193,8 +193,6 @@ func TestConversationsThatTheAPITakes(t *testing.T) {
 		"ours, then that of another model":   {user, own, resultMsg("b", "glob", "y"), answer, call, result},
 		"thoughts of another model alone":    {user, say(llm.Assistant, "", kept(llm.ReasoningPart, "another", "Hmm.", "AAAA", 4)), user},
 		"a signature that is broken":         {user, callMsg("a", "glob", "{}", llm.Part{Type: llm.CallPart, Kept: &llm.Kept{Provider: "google", Model: "gemini-3.8-flash", Data: json.RawMessage(`"x"`)}}), result},
-		"a signature of more than its text":  {user, say(llm.Assistant, "hi", kept(llm.TextPart, "gemini-3.8-flash", "", "b3du", 99)), user},
-		"a signature within a character":     {user, say(llm.Assistant, "né", kept(llm.TextPart, "gemini-3.8-flash", "", "b3du", 1)), user},
 		"a tool with a strange name":         {user, callMsg("a", "what is this?", "{}"), resultMsg("a", "what is this?", "x")},
 		"arguments of half a character":      {user, callMsg("a", "glob", `{"a":"\ud800"}`), result},
 	} {
@@ -204,6 +202,24 @@ func TestConversationsThatTheAPITakes(t *testing.T) {
 			if _, err := llmtest.Collect(t.Context(), t, New(options(t, s)), llm.Request{Model: model, Messages: messages}); err != nil {
 				t.Errorf("%s, %s: %v", name, model, err)
 			}
+		}
+	}
+}
+
+// TestSignedTexts: a signature goes back with the piece that it came with, and with the
+// whole text if there is no such piece any more.
+func TestSignedTexts(t *testing.T) {
+	w := writer{model: "m"}
+	for n, want := range map[int]string{
+		0:  `[{"text":"née"},{"text":"","thoughtSignature":"c2ln"}]`,
+		1:  `[{"text":"né"},{"text":"e","thoughtSignature":"c2ln"}]`,
+		2:  `[{"text":"née","thoughtSignature":"c2ln"}]`, // within a character
+		4:  `[{"text":"née","thoughtSignature":"c2ln"}]`,
+		99: `[{"text":"née","thoughtSignature":"c2ln"}]`,
+		-1: `[{"text":"née","thoughtSignature":"c2ln"}]`,
+	} {
+		if got := string(tool.Marshal(w.text(kept(llm.TextPart, "m", "née", "c2ln", n)))); got != want {
+			t.Errorf("%d: got %s", n, got)
 		}
 	}
 }
