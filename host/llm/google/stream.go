@@ -181,7 +181,7 @@ func (d *decoder) toolName(called string) string {
 func (d *decoder) end() (llm.Delta, error) {
 	end := llm.Delta{Usage: d.usage}
 	switch d.finish {
-	case "STOP":
+	case "STOP", "FUNCTION_CALL": // the second is a word of servers that are not Google's
 		switch {
 		case d.calls > 0:
 			end.Finish = llm.FinishTools

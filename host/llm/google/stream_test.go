@@ -67,6 +67,7 @@ func TestAnswers(t *testing.T) {
 				Parts: []llm.Part{{Type: llm.CallPart, Kept: signature("c2ln", 0)}, {Type: llm.CallPart}}}},
 		{"names of tools are ours again", events("STOP", `{"functionCall":{"id":"a","name":"default_api:glob","args":null}},{"functionCall":{"id":"b","name":"_7zip-list"}},{"functionCall":{"id":"c","name":"no_such"}}`),
 			llm.Reply{Calls: []llm.CallData{llm.NewCall("a", "glob", "{}"), llm.NewCall("b", "7zip-list", "{}"), llm.NewCall("c", "no_such", "{}")}, Finish: llm.FinishTools}},
+		{"a server of others has a word of its own", events("FUNCTION_CALL", `{"functionCall":{"id":"a","name":"glob"}}`), llm.Reply{Calls: []llm.CallData{llm.NewCall("a", "glob", "{}")}, Finish: llm.FinishTools}},
 		{"an older model says in each event that it stops", events("STOP", `{"text":"a"}`) + events("STOP", `{"text":"b"}`), llm.Reply{Text: "ab", Finish: llm.FinishStop}},
 		{"what goes with a text is left out", events("STOP", `{"executableCode":{"code":"1"}},{"text":"1"},{"inlineData":{"mimeType":"image/png","data":"AA=="}}`), llm.Reply{Text: "1", Finish: llm.FinishStop}},
 		{"another candidate is left out", `data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"},{"index":1,"content":{"parts":[{"text":"b"}]}}]}` + "\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
