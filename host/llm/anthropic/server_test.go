@@ -37,6 +37,9 @@ type server struct {
 // scripted serves a script in memory and checks that all of it was used.
 func scripted(t testing.TB, s *server, script ...string) provider.Options {
 	t.Helper()
+	if len(script) == 0 {
+		return options(llmtest.Serve(t, s)) // which refuses all
+	}
 	var err error
 	if s.script, err = offline.ParseScript("script", strings.NewReader(strings.Join(script, "\n"))); err != nil {
 		t.Fatal(err)
@@ -292,7 +295,7 @@ func (r *request) sign(messages int, before []contentBlock, thinking string) str
 }
 
 func uncached(blocks []contentBlock) []contentBlock {
-	blocks = slices.Clone(blocks)
+	blocks = append([]contentBlock{}, blocks...)
 	for i := range blocks {
 		blocks[i].CacheControl = nil
 	}
