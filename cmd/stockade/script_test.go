@@ -70,10 +70,14 @@ func TestScripts(t *testing.T) { testscript.Run(t, inDirectory(t, *scriptDir)) }
 
 // inDirectory is how the scripts of a directory are run.
 func inDirectory(t *testing.T, dir string) testscript.Params {
-	if _, err := guests.Index(); err != nil {
+	if err := guests.Index(new([]guests.Module)); err != nil {
 		t.Fatal("the guests are not built: run `make guests` first")
 	}
 	built, err := filepath.Abs("../../guests/dist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := filepath.Abs("testdata/sessions")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +96,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			env.Setenv("PATH", os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GUESTS", built)
+			env.Setenv("SESSIONS", sessions)
 			env.Setenv("GOCACHE", goCache) // to compile the standard library anew takes a minute
 			// Not the machine's own: a script has the policy that it writes.
 			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))

@@ -46,9 +46,8 @@ type Options struct {
 	HistoryChars    int // characters of the conversation that a request may hold; 400,000
 
 	ContextTokens int // of the model's context; 0: not known
-	// What a million tokens cost, in US dollars. No cost is told unless both are known;
-	// 0: not known.
-	InputPrice, OutputPrice float64
+	// Price is that of the model. Nil: not known, and no cost is told.
+	Price *llm.Price
 }
 
 // Brief is what the program tells a model, and no person has said: the date, or what
@@ -124,7 +123,7 @@ func (a *Agent) run(ctx context.Context, prompt string, with []With) error {
 	}
 	t.explain(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context, t.end.Cost = a.opts.use(t.last), a.opts.cost(t.end.Usage)
+	t.end.Context = a.opts.use(t.last)
 	t.step = 0
 	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
 }
@@ -166,7 +165,6 @@ func (t *turn) next(ctx context.Context) error {
 		return err
 	}
 	t.last = reply.Usage
-	t.end.Usage = t.end.Usage.Plus(reply.Usage)
 	switch {
 	case last:
 		t.end.Reason, t.end.Limit = session.EndLimit, "max_tool_turns"
@@ -184,18 +182,25 @@ func (t *turn) next(ctx context.Context) error {
 // ask streams one reply and records it.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
-	messages, _ := fit(t.a.past.messages, t.a.opts.HistoryChars)
-	req := llm.Request{Model: t.a.opts.Name, Messages: messages}
+	t.a.past.makeRoom()
+	req := llm.Request{Model: t.a.opts.Name, Messages: t.a.past.messages}
 	if !last {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
 	assembler := llm.Assembler{Provider: t.a.opts.Provider}
+	restarts := 0
 	for delta, err := range t.a.opts.Model.Stream(ctx, req) {
+		if delta.Restart != nil {
+			restarts++
+			t.spend(assembler.Reply().Usage)
+		}
 		if err == nil {
 			err = assembler.Add(delta)
 		}
 		if err != nil {
-			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, assembler.Reply().Text))
+			part := assembler.Reply()
+			t.spend(part.Usage)
+			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, part.Text))
 		}
 		if delta.Restart != nil {
 			r := delta.Restart
@@ -229,9 +234,17 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		drafts = append(drafts, t.draft(typ, id, m))
 	}
 	drafts = append(drafts, t.draft(session.TypeStepEnded, "", session.StepEnded{
-		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(),
+		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(), Restarts: restarts, Cost: t.spend(reply.Usage),
 	}))
 	return reply, t.record(ctx, drafts...)
+}
+
+// spend counts what a request has used, also one whose answer broke off, and returns
+// what it cost.
+func (t *turn) spend(u llm.Usage) *float64 {
+	cost := t.a.opts.Price.Cost(u)
+	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
+	return cost
 }
 
 // keepPart records what came of an answer that broke off. Calls that came with

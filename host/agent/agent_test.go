@@ -492,6 +492,29 @@ func TestWhyATurnEnds(t *testing.T) {
 	}
 }
 
+// TestWhatBreaksOffIsPaid: an attempt that failed, and a step that has no end, have used
+// what the provider says.
+func TestWhatBreaksOffIsPaid(t *testing.T) {
+	again := &llm.Restart{Err: &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}, Attempt: 2, Attempts: 4}
+	b := newBench(t, Options{Price: &llm.Price{Input: 1, Output: 10}},
+		reply{deltas: []llm.Delta{{Usage: &llm.Usage{InputTokens: 1000}}, {Text: "wr"}, {Restart: again}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}},
+			{Finish: llm.FinishTools, Usage: &llm.Usage{InputTokens: 2000, OutputTokens: 100}}}},
+		reply{deltas: []llm.Delta{{Usage: &llm.Usage{InputTokens: 3000}}, {Text: "half"}}, err: &llm.ProviderError{Provider: "script", Message: "gone"}})
+	_, end := b.run(t.Context(), "go")
+	if want := (llm.Usage{InputTokens: 6000, OutputTokens: 100}); end.Usage != want || end.Cost == nil || *end.Cost != 0.007 || end.Reason != session.EndProvider {
+		t.Errorf("got %+v", end)
+	}
+	var steps []session.StepEnded
+	for e := range b.store.all() {
+		if e.Type == session.TypeStepEnded {
+			steps = append(steps, decode[session.StepEnded](t, e.Body))
+		}
+	}
+	if len(steps) != 1 || steps[0].Restarts != 1 || steps[0].Usage.InputTokens != 2000 || *steps[0].Cost != 0.003 {
+		t.Errorf("got %+v", steps)
+	}
+}
+
 func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
 	again := &llm.Restart{Err: &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}, Wait: 38 * time.Second, Attempt: 2, Attempts: 4}
 	b := newBench(t, Options{}, reply{deltas: []llm.Delta{

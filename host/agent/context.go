@@ -59,20 +59,16 @@ func (s *Spent) add(e session.Event) {
 		}
 		s.Turns++
 		s.Usage = s.Usage.Plus(end.Usage)
-		if end.Cost != nil {
-			sum := *end.Cost
-			if s.Cost != nil {
-				sum += *s.Cost
-			}
-			s.Cost = &sum
-		}
+		s.Cost = llm.AddCosts(s.Cost, end.Cost)
 	}
 }
 
 // Context looks at the agent between two turns.
 func (a *Agent) Context() Context {
-	messages, left := fit(a.past.messages, a.opts.HistoryChars)
-	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: left.plus(a.past.left), Limit: a.opts.ContextTokens, Spent: a.past.spent}
+	past := a.past
+	past.makeRoom() // as the next request does
+	messages := past.messages
+	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: past.left, Limit: a.opts.ContextTokens, Spent: a.past.spent}
 	if len(messages) == 0 { // the first turn begins with that
 		system := ""
 		if a.opts.System != nil {
@@ -124,13 +120,4 @@ func (o *Options) use(last llm.Usage) *session.ContextUse {
 		return nil
 	}
 	return &session.ContextUse{Used: int64(last.Total()), Limit: int64(o.ContextTokens)}
-}
-
-// cost is what tokens cost, in US dollars; nil where that is not known.
-func (o *Options) cost(u llm.Usage) *float64 {
-	if o.InputPrice <= 0 || o.OutputPrice <= 0 || u.Total() <= 0 {
-		return nil
-	}
-	dollars := (float64(u.InputTokens)*o.InputPrice + float64(u.OutputTokens)*o.OutputPrice) / 1e6
-	return &dollars
 }

@@ -310,8 +310,11 @@ func (t *Transcript) summary() (out []string) {
 	add("%s", words.Duration(time.Duration(e.DurationMS)*time.Millisecond))
 	if tokens > 0 {
 		used := ""
+		if n := e.Usage.CachedTokens; n > 0 {
+			used = ", " + words.Exact(int64(n)) + " cached"
+		}
 		if c := e.Context; c != nil && c.Limit > 0 {
-			used = fmt.Sprintf(" (%d %% of the context)", (c.Used*100+c.Limit/2)/c.Limit)
+			used += fmt.Sprintf(" (%d %% of the context)", (c.Used*100+c.Limit/2)/c.Limit)
 		}
 		add("%s tokens%s", words.Exact(tokens), used)
 	}

@@ -349,6 +349,8 @@ func TestATurnHasRoom(t *testing.T) {
 	cost := 0.0042
 	end := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, Calls: 4, Failed: 3, Denied: 1, Stopped: 1, DurationMS: 3400,
 		Usage: llm.Usage{InputTokens: 2000, OutputTokens: 310}, Context: &session.ContextUse{Used: 2400, Limit: 20000}, Cost: &cost})
+	cached := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, DurationMS: 3400,
+		Usage: llm.Usage{InputTokens: 2000, OutputTokens: 310, CachedTokens: 1800}, Context: &session.ContextUse{Used: 2400, Limit: 20000}, Cost: &cost})
 	changes := event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "x", Kind: tool.Created}}})
 	for name, c := range map[string]struct {
 		events []session.Event
@@ -357,8 +359,9 @@ func TestATurnHasRoom(t *testing.T) {
 		"with all that is known": {[]session.Event{delta("I "), delta("look."), proposed("a", "file_read", `{"path":"a"}`), changes, gave("a", "x"), delta("Done."), end},
 			"\n{I }\n{look.}\n\n  1  file_read a                                              created     3 ms\n     │ created x\n\n{Done.}\n\n" +
 				"  4 calls (1 failed, 1 not allowed, 1 stopped) · 1 change · 3.4 s ·\n    2,310 tokens (12 % of the context) · $0.0042\n"},
-		"without calls and tokens": {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
-		"without an answer":        {[]session.Event{delta("I look."), proposed("a", "ls", `{"path":"a"}`), gave("a", "x"), ended(0)}, "\n{I look.}\n\n  1  ls a                                                      1 line     3 ms\n     │ x\n\n     the model has answered nothing; ask again, or in other words\n"},
+		"with tokens from the cache of the provider": {[]session.Event{delta("Hello."), cached}, "\n{Hello.}\n\n  3.4 s · 2,310 tokens, 1,800 cached (12 % of the context) · $0.0042\n"},
+		"without calls and tokens":                   {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
+		"without an answer":                          {[]session.Event{delta("I look."), proposed("a", "ls", `{"path":"a"}`), gave("a", "x"), ended(0)}, "\n{I look.}\n\n  1  ls a                                                      1 line     3 ms\n     │ x\n\n     the model has answered nothing; ask again, or in other words\n"},
 		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
 			"\n{Hel}\n(void)\n\n     the provider is busy (429); next try in 38 s, 2 of 4\n\n{Hello.}\n"},
 	} {
