@@ -35,9 +35,12 @@ type Request struct {
 
 // Answer is what a [Responder] answers: one step of a model or a fault.
 type Answer struct {
-	Reasoning string // before the text
-	Text      string
-	Calls     []openai.ToolCall // Index is ignored; the type is always "function"
+	// Reasoning comes before the text, and Signature is what the client has to send back
+	// with it, where the wire format has such.
+	Reasoning, Signature string
+
+	Text  string
+	Calls []openai.ToolCall // Index is ignored; the type is always "function"
 	// Finish is "tool_calls" or "stop" when empty.
 	Finish openai.FinishReason
 	Usage  *openai.Usage // nil: a guess, a token for four bytes
@@ -320,10 +323,10 @@ type chunkChoice struct {
 }
 
 type chunkDelta struct {
-	Role             string      `json:"role,omitempty"`
-	ReasoningContent string      `json:"reasoning_content,omitempty"` // not of OpenAI, but of most others
-	Content          string      `json:"content,omitempty"`
-	ToolCalls        []chunkCall `json:"tool_calls,omitempty"`
+	Role      string      `json:"role,omitempty"`
+	Reasoning string      `json:"reasoning_content,omitempty"` // as DeepSeek and vLLM name it
+	Content   string      `json:"content,omitempty"`
+	ToolCalls []chunkCall `json:"tool_calls,omitempty"`
 }
 
 type chunkCall struct {
@@ -353,7 +356,7 @@ func stream(req *Request, a Answer) []byte {
 	for text := a.Reasoning; text != ""; {
 		piece := firstPiece(text, size)
 		text = text[len(piece):]
-		send(chunkDelta{ReasoningContent: piece})
+		send(chunkDelta{Reasoning: piece})
 	}
 	for text := a.Text; text != ""; {
 		piece := firstPiece(text, size)

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -32,6 +33,8 @@ type choice struct {
 type delta struct {
 	Content   json.RawMessage `json:"content"`
 	Refusal   json.RawMessage `json:"refusal"`
+	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek, xAI, vLLM
+	Thoughts  json.RawMessage `json:"reasoning"`         // OpenRouter, Groq
 	ToolCalls []callPiece     `json:"tool_calls"`
 }
 
@@ -104,7 +107,7 @@ func (m *Model) decode(x *provider.Exchange, stream *openai.ChatCompletionStream
 			if err != nil {
 				return err
 			}
-			if (d.Text != "" || len(d.Calls) > 0) && !yield(d) {
+			if (d.Reasoning != "" || d.Text != "" || len(d.Calls) > 0) && !yield(d) {
 				return nil
 			}
 			switch reason := provider.Text(choice.FinishReason); {
@@ -126,7 +129,7 @@ func (m *Model) choiceDelta(calls *calls, c choice) (llm.Delta, error) {
 	if piece == nil {
 		return llm.Delta{}, nil
 	}
-	d := llm.Delta{Text: contentText(piece.Content) + contentText(piece.Refusal)}
+	d := llm.Delta{Reasoning: cmp.Or(contentText(piece.Reasoning), contentText(piece.Thoughts)), Text: contentText(piece.Content) + contentText(piece.Refusal)}
 	for _, p := range piece.ToolCalls {
 		args, whole := arguments(p.Function.Arguments)
 		call := llm.CallDelta{ID: provider.Text(p.ID), Name: provider.Text(p.Function.Name), Arguments: args}

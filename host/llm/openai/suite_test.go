@@ -35,5 +35,5 @@ func scriptedServer(t testing.TB, script ...string) provider.Options {
 func TestModelPassesTheSuite(t *testing.T) {
 	llmtest.Run(t, func(t testing.TB, script []string) llm.Model {
 		return New(scriptedServer(t, script...))
-	})
+	}, llmtest.Signatures)
 }
