@@ -32,6 +32,7 @@ var table = map[string][]string{
 	"host/llm/provider":     {"host/llm"},
 	"host/llm/openai":       {"host/llm", "host/llm/provider"},
 	"host/llm/ollama":       {"host/llm", "host/llm/provider", "host/tool"},
+	"host/llm/anthropic":    {"host/llm", "host/llm/provider", "host/tool"},
 	"host/llm/offline":      {"host/llm", "host/tool"},
 	"host/llm/llmtest":      {"host/llm", "host/llm/offline", "host/tool"},
 	"host/wasm":             {},
@@ -68,6 +69,7 @@ var table = map[string][]string{
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
 	"host/session/export":      {"host/policy", "host/session"},
 	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool", "host/visible"},
+	"host/session/stats":       {"host/llm", "host/session", "host/tool"},
 	"host/session/sqlite":      {"host/internal/private", "host/session"},
 	"host/session/sessiontest": {"host/session"},
 
@@ -113,14 +115,14 @@ var table = map[string][]string{
 	"host/kept":     {"host/policy", "host/session", "host/tool"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
-	"host/config":   {"host/config/keys"},
+	"host/config":   {"host/config/keys", "sdk/go/nearest"},
 	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/policy/network", "host/shellword", "host/tool"},
 
-	"host/settings": {"host/internal/private", "host/registry/trust", "host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
+	"host/settings": {"host/internal/private", "host/registry/trust", "host/config", "host/config/keys", "host/config/policyfile", "host/door", "host/egress", "host/secret", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {"host/tool"},
@@ -138,6 +140,7 @@ var behind = map[string]string{
 	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
+	"github.com/anthropics/anthropic-sdk-go":           "host/llm/anthropic",
 	"github.com/BurntSushi/toml":                       "host/config host/registry host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",

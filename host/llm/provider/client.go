@@ -33,7 +33,7 @@ const (
 type Options struct {
 	Name      string // of the provider, in errors
 	BaseURL   string
-	KeySource string // where the key is from, for hints: "the environment variable OPENAI_API_KEY"
+	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
 	APIKey    string // empty: none is sent, which local servers accept
 	Model     string // when a request names none
 	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
