@@ -48,6 +48,9 @@
 //	llm/openai              OpenAI's chat completions, over go-openai
 //	llm/ollama              Ollama's own API; how large the context of a model is
 //	llm/anthropic           Anthropic's messages, over its own library
+//	llm/openai/responses    OpenAI's Responses API, over go-openai
+//	llm/offline             the offline model: a planner and a scripted model, served over both wire formats
+//	llm/google              Google's Gemini API
 //	llm/offline             the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
