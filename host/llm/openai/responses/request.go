@@ -33,8 +33,10 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", reasons)
 		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) })
 		x.Splice(placeholder, items)
-		wire.PromptCacheKey = cacheKey(entries)
-		wire.Include, wire.Reasoning = nil, nil
+		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
+		if !m.noCacheKey.Load() {
+			wire.PromptCacheKey = cacheKey(entries)
+		}
 		if !m.noEncrypted.Load() {
 			wire.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
 		}
@@ -79,6 +81,8 @@ func (m *Model) refused(err error, wire sdk.CreateResponseRequest, reasons bool)
 		switch {
 		case reasons && (failure.Code == "invalid_encrypted_content" || about("could not be verified", "required following item", "required 'reasoning' item", "item with id")):
 			return &m.noReasoning
+		case wire.PromptCacheKey != "" && about("prompt_cache_key"): // by a proxy before another vendor's model
+			return &m.noCacheKey
 		case wire.Include != nil && about("encrypted", "include"):
 			return &m.noEncrypted
 		case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.Reasoning == "" && about("reasoning")):

@@ -107,6 +107,11 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 			`{"text":"yes","expect_not":[` + encrypted + `,"\"reasoning\":"]}`,
 			`{"text":"yes","expect_not":[` + encrypted + `,"\"reasoning\":"]}`,
 		}, "yes"},
+		{"the key of a cache", "", []string{
+			refuse(400, "400", "litellm.UnsupportedParamsError: anthropic does not support parameters: ['prompt_cache_key'], for model=claude."),
+			`{"text":"yes","expect":[` + encrypted + `],"expect_not":["\"prompt_cache_key\""]}`,
+			`{"text":"yes","expect_not":["\"prompt_cache_key\""]}`,
+		}, "yes"},
 		{"a summary for those who have not shown who they are", "high", []string{
 			refuse(400, "unsupported_value", "Your organization must be verified to generate reasoning summaries."),
 			`{"text":"yes","expect":[` + encrypted + `,"\"reasoning\":{\"effort\":\"high\"}"],"expect_not":[` + summary + `]}`,
