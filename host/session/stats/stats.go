@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -195,20 +196,33 @@ func (c *Counter) see(e session.Event) {
 	c.open[e.Call] = known
 }
 
+// envelope is what is read of the envelope of a result.
+type envelope struct {
+	Code     tool.Code `json:"error_code"`
+	Metadata struct {
+		MS   int64  `json:"execution_time_ms"`
+		Fuel uint64 `json:"fuel_used"`
+	} `json:"metadata"`
+}
+
+// read reads an envelope. The metadata are its last field, behind all that the tool has
+// returned: of a success nothing else is read, which is most of what a log holds.
+func read(output string, success bool) (e envelope) {
+	if i := strings.LastIndex(output, `"metadata":`); i >= 0 && success && json.Unmarshal([]byte("{"+output[i:]), &e) == nil {
+		return e
+	}
+	_ = json.Unmarshal([]byte(output), &e) // what it lacks is not known
+	return e
+}
+
 func (c *Counter) result(e session.Event) {
-	m, ok := e.Message()
-	var data llm.ResultData
-	if !ok || json.Unmarshal(m.Data, &data) != nil {
+	var m struct {
+		Data llm.ResultData `json:"data_json"`
+	}
+	if json.Unmarshal(e.Body, &m) != nil || m.Data.CallID == "" {
 		return // its body was deleted
 	}
-	var envelope struct {
-		Code     tool.Code `json:"error_code"`
-		Metadata struct {
-			MS   int64  `json:"execution_time_ms"`
-			Fuel uint64 `json:"fuel_used"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal([]byte(data.Output), &envelope) // what it lacks is not known
+	data, envelope := m.Data, read(m.Data.Output, m.Data.Success)
 	known := c.open[e.Call]
 	name := cmp.Or(known.tool, data.Name)
 	if envelope.Code == tool.CodeUnknownTool {

@@ -3,6 +3,7 @@ package stats
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,5 +204,40 @@ func TestManyNamesShareARow(t *testing.T) {
 	}
 	if len(s.Models) != MaxNames+1 || s.Models[0].Name != Others || s.Models[0].Requests != 2*MaxNames || len(c.open) != 0 {
 		t.Errorf("%d models, first %+v, %d open calls", len(s.Models), s.Models[0], len(c.open))
+	}
+}
+
+func TestWhatIsReadOfAnEnvelope(t *testing.T) {
+	usage := tool.Usage{Duration: 3 * time.Millisecond, FuelUsed: 7}
+	for name, c := range map[string]struct {
+		output  string
+		success bool
+		want    string
+	}{
+		"of a success":                      {string(tool.Result{Output: tool.Text("x"), Usage: usage}.Envelope()), true, " 3 7"},
+		"whose tool speaks of metadata":     {string(tool.Result{Output: json.RawMessage(`{"output":"\"metadata\":{\"fuel_used\":1}","metadata":{"fuel_used":2}}`), Usage: usage}.Envelope()), true, " 3 7"},
+		"with a limit":                      {string(tool.Result{Output: tool.Text("x"), LimitMessage: "no more", Usage: usage}.Envelope()), true, " 3 7"},
+		"of a failure":                      {string(tool.Result{Err: &tool.Error{Code: tool.CodeDenied, Message: `"metadata":`}, Usage: usage}.Envelope()), false, "DENIED 3 7"},
+		"in another order":                  {`{"metadata":{"fuel_used":5},"result":{"a":"\"metadata\":"}}`, true, " 0 5"},
+		"that is no JSON":                   {`"metadata":{`, true, " 0 0"},
+		"without metadata":                  {`{"tool_success":true}`, true, " 0 0"},
+		"with metadata that are no numbers": {`{"metadata":[]}`, true, " 0 0"},
+	} {
+		e := read(c.output, c.success)
+		if got := fmt.Sprint(e.Code, " ", e.Metadata.MS, " ", e.Metadata.Fuel); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// BenchmarkAdd counts a step with a call that reads a file of 4 KB: 5 events.
+func BenchmarkAdd(b *testing.B) {
+	r := tool.Result{Output: tool.Text(strings.Repeat("1: a line of \"text\"\n", 200)), Usage: tool.Usage{Duration: 3 * time.Millisecond, FuelUsed: 1000}}
+	events := at(0, append(called("a", "file_read", "file_read", true, r), step(100, 10, 1000, nil))...)
+	for b.Loop() {
+		var c Counter
+		for _, e := range events {
+			c.Add(e)
+		}
 	}
 }
