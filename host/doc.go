@@ -46,6 +46,11 @@
 //	llm                     canonical messages, their entries, deltas, the Model interface, retries
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, over go-openai
+//	llm/ollama              Ollama's own API; how large the context of a model is
+//	llm/anthropic           Anthropic's messages, over its own library
+//	llm/openai/responses    OpenAI's Responses API, over go-openai
+//	llm/offline             the offline model: a planner and a scripted model, served over both wire formats
+//	llm/google              Google's Gemini API
 //	llm/offline             the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
@@ -182,6 +187,7 @@
 //	os/exec           only    jail, registry/author/toolchain, registry/oci/credential, cmd/stockade/internal/pager, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
+//	anthropic-sdk-go  only    llm/anthropic
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd,
