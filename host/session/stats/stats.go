@@ -5,6 +5,7 @@
 // not grow with a session: names beyond [MaxNames] share a row, and times are kept as
 // counts in classes. An old event lacks what later versions record, and one whose body was
 // deleted says nothing any more; both are counted as far as they go.
+// See RATIONALE, "Why are statistics read from the log, and not kept?"
 package stats
 
 import (
