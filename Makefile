@@ -1,5 +1,6 @@
 # Pinned versions of tools that are no dependencies.
 jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/preview2-shim@0.26.0
+agents        := @openai/codex@0.171.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
@@ -134,6 +135,13 @@ bench-call: build ## what a call costs, next to a process of its own, Extism and
 PLUGINS ?=
 bench-foreign: build ## what a call of a command or a plugin costs, next to wazero's WASI and Extism's host (needs npm, pip; PLUGINS=DIR adds hyper-mcp's; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./foreign -rounds $(ROUNDS) -plugins '$(if $(PLUGINS),$(abspath $(PLUGINS)))'
+
+# Where it runs, nothing but this machine can be reached.
+.PHONY: bench-agents
+bench-agents: build ## what a turn costs, next to codex, opencode and gemini-cli on the same scripted model (needs npm; 800 MB; ROUNDS=7)
+	npm install --prefix bin/agents --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error $(agents)
+	cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-agents ./agents
+	cd host/internal/peers && unshare -rn ../../../bin/bench-agents -rounds $(ROUNDS)
 
 .PHONY: bench-grep
 bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)

@@ -43,8 +43,9 @@
 //	registry/store          the modules that were added, by their SHA-256, and what they were approved with
 //	registry/trust          trust.toml: which keys sign for which publisher
 //	tool                    the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
-//	llm                     canonical messages, deltas, the Model interface, retries
-//	llm/openai              the OpenAI wire format, over go-openai
+//	llm                     canonical messages, their entries, deltas, the Model interface, retries
+//	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
+//	llm/openai              OpenAI's chat completions, over go-openai
 //	llm/offline             the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits

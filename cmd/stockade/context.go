@@ -79,6 +79,12 @@ func contextPicture(c agent.Context) string {
 		b.WriteString(", " + words.Dollars(*c.Spent.Cost))
 	}
 	b.WriteString("\n")
+	if n := c.Spent.Usage.CachedTokens; n > 0 {
+		fmt.Fprintf(&b, "    of those sent %s came from the provider's cache\n", words.Exact(int64(n)))
+	}
+	if n := c.Spent.Usage.ReasoningTokens; n > 0 {
+		fmt.Fprintf(&b, "    of those received %s were its reasoning\n", words.Exact(int64(n)))
+	}
 	if c.Limit == 0 {
 		b.WriteString("  set model.context_tokens to see tokens here, and the prices to see the cost\n")
 	}

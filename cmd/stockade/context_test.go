@@ -36,7 +36,7 @@ func TestThePictureOfTheContext(t *testing.T) {
 			System: 1_000, Tools: 9_000, Prompts: 20_000, Answers: 30_000, Calls: 100_000, Results: 239_000, Budget: 400_000, Limit: 128_000,
 			ByTool: map[string]int{"a": 1, "b": 2, "c": 3, "d": 4, "e": 338_989, "what the model calls a tool\n\x1b[2J": 1_000},
 			Left:   agent.LeftOut{Turns: 1, Shortened: 12, Chars: 1_234_567},
-			Spent:  agent.Spent{Turns: 9, Usage: llm.Usage{InputTokens: 1_000_000, OutputTokens: 2_000}, Last: llm.Usage{InputTokens: 127_000, OutputTokens: 999}, Cost: &cost},
+			Spent:  agent.Spent{Turns: 9, Usage: llm.Usage{InputTokens: 1_000_000, OutputTokens: 2_000, CachedTokens: 800_000, ReasoningTokens: 500}, Last: llm.Usage{InputTokens: 127_000, OutputTokens: 999}, Cost: &cost},
 		},
 		want: `  ###########################################################################.
   127,999 of 128,000 tokens, with the last answer: 100 %
@@ -57,6 +57,8 @@ func TestThePictureOfTheContext(t *testing.T) {
     the arguments or the results of 12 calls
 
   the session: 9 turns, 1,000,000 tokens sent, 2,000 received, $1.50
+    of those sent 800,000 came from the provider's cache
+    of those received 500 were its reasoning
 `,
 	}, {
 		name: "of a model that holds less than it was sent",

@@ -22,14 +22,18 @@ import (
 var helpPages embed.FS
 
 // topic is a page about one thing. Its first line is "# NAME: SHORT".
-type topic struct{ name, short, page string }
+type topic struct{ name, short, file string }
 
 // linkTargets are the lines behind a page that say where its links lead.
 var linkTargets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\[.*\]: .*\n`) })
 
 // text is the page as it is shown.
 func (t topic) text() string {
-	return strings.TrimSpace(linkTargets().ReplaceAllString(t.page, "")) + "\n"
+	page, err := helpPages.ReadFile(t.file)
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return strings.TrimSpace(linkTargets().ReplaceAllString(string(page), "")) + "\n"
 }
 
 // topics lists the pages by name.
@@ -38,6 +42,10 @@ func topics() []topic { return pagesIn("help") }
 // toolPages lists the pages of the built-in tools, which are written from their
 // manifests.
 func toolPages() []topic { return pagesIn("help/tools") }
+
+// maxTitle is how much of a page is read for its first line: all of them are listed at
+// every start.
+const maxTitle = 160
 
 func pagesIn(dir string) (out []topic) {
 	files, err := helpPages.ReadDir(dir)
@@ -48,13 +56,16 @@ func pagesIn(dir string) (out []topic) {
 		if f.IsDir() {
 			continue
 		}
-		page, err := helpPages.ReadFile(dir + "/" + f.Name())
+		t := topic{file: dir + "/" + f.Name()}
+		page, err := helpPages.Open(t.file)
 		if err != nil {
 			panic(err)
 		}
-		title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
-		name, short, _ := strings.Cut(title, ": ")
-		out = append(out, topic{name, short, string(page)})
+		var head [maxTitle]byte
+		n, _ := page.Read(head[:])
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(head[:n]), "# "), "\n")
+		t.name, t.short, _ = strings.Cut(title, ": ")
+		out = append(out, t)
 	}
 	return out
 }

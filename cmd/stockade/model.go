@@ -80,7 +80,7 @@ func (a *app) keyHint(p *door.Provider) string {
 	if p.Profile != config.ModelProfile {
 		key = config.ProfileKey(p.Profile, "key")
 	}
-	return fmt.Sprintf("export %s=..., or keep it with `stockade secret set %s` and set %s = %q; without a key: --provider offline", p.Client.KeyEnv, secret, key, secret)
+	return fmt.Sprintf("export %s=..., or keep it with `stockade secret set %s` and set %s = %q; without a key: --provider offline", p.KeyFrom, secret, key, secret)
 }
 
 func newModelCmd(a *app) *cobra.Command {
@@ -98,7 +98,8 @@ func newModelServeCmd(a *app) *cobra.Command {
 client. With --script, answer with the lines of a file instead, for demonstrations
 and tests of agents. Each line is one JSON object and answers one request:
 
-  text, tool_calls [{id, name, arguments}], finish, usage {input_tokens, output_tokens},
+  reasoning, text, tool_calls [{id, name, arguments}], finish, usage {input_tokens,
+  output_tokens, cached_tokens, reasoning_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle

@@ -27,7 +27,7 @@ func administratorTrust() string { return administrator().Beside("trust.toml").P
 // addReachFlag is for commands that fetch or push modules: a registry or a server can
 // send them to another host.
 func addReachFlag(cmd *cobra.Command, a *app) {
-	cmd.Flags().StringArrayVar(&a.flags.allowNet, "allow-net", nil, "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
+	cmd.Flags().Var((*repeated)(&a.flags.allowNet), "allow-net", "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
 }
 
 // rules say whose signatures over modules count.

@@ -83,7 +83,7 @@ policy.toml. Answers that were given at a prompt are not given again.
 			return runPolicySimulate(cmd.Context(), a, sessionArg(args), files)
 		},
 	}
-	simulate.Flags().StringArrayVar(&files, "policy", nil, "use this file instead of your own policy.toml; may be repeated")
+	simulate.Flags().Var((*repeated)(&files), "policy", "use this file instead of your own policy.toml; may be repeated")
 	revoke := &cobra.Command{
 		Use: "revoke ID|RULE...", Short: "Remove remembered answers, to be asked again",
 		Example: "  stockade policy show\n  stockade policy revoke 1c9f03ab\n  stockade policy revoke file_write",

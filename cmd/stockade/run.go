@@ -68,7 +68,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addModelFlags(cmd, a)
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
-	f.StringArrayVar(&a.flags.try, "tool", nil, "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
+	f.Var((*repeated)(&a.flags.try), "tool", "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
 	addLockedFlag(cmd, a)
 	addGrantFlags(cmd, a)
 }
@@ -80,6 +80,19 @@ func addModelFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", ")+" (default: model.provider of the configuration)")
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
 }
+
+// repeated is the value of a flag that may be given several times. That of pflag makes a
+// buffer of 4 KB to write its default, for each such flag of each command at every start.
+type repeated []string
+
+func (r *repeated) Set(value string) error {
+	*r = append(*r, value)
+	return nil
+}
+
+func (r *repeated) String() string { return "" } // the default
+
+func (r *repeated) Type() string { return "stringArray" }
 
 // addLockedFlag adds the flag of the commands that use the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
@@ -101,10 +114,10 @@ func (a *app) offered(catalog *tool.Catalog) (*tool.Catalog, error) {
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
-	f.StringArrayVar(&a.flags.allowNet, "allow-net", nil, "let tools that ask for the network talk to a host: [http://]HOST[:PORT], see stockade help network; may be repeated")
-	f.StringArrayVar(&a.flags.deny, "deny", nil, "deny calls, in the form of --allow; may be repeated")
-	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
+	f.Var((*repeated)(&a.flags.allow), "allow", "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
+	f.Var((*repeated)(&a.flags.allowNet), "allow-net", "let tools that ask for the network talk to a host: [http://]HOST[:PORT], see stockade help network; may be repeated")
+	f.Var((*repeated)(&a.flags.deny), "deny", "deny calls, in the form of --allow; may be repeated")
+	f.Var((*repeated)(&a.flags.mounts), "mount", "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
 // readPrompt takes the prompt from the argument, from a pipe, or from both.
@@ -169,7 +182,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
 		Name:     provider.Client.Model,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
-		ContextTokens: provider.ContextTokens, InputPrice: a.Config.Model.InputPrice, OutputPrice: a.Config.Model.OutputPrice,
+		ContextTokens: provider.ContextTokens, Price: provider.Price,
 	}})
 	if err != nil {
 		return nil, a.modelError(provider, err)

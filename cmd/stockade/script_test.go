@@ -77,6 +77,10 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sessions, err := filepath.Abs("testdata/sessions")
+	if err != nil {
+		t.Fatal(err)
+	}
 	goCache := os.Getenv("GOCACHE")
 	if dir, err := os.UserCacheDir(); goCache == "" && err == nil {
 		goCache = filepath.Join(dir, "go-build")
@@ -92,6 +96,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			env.Setenv("PATH", os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GUESTS", built)
+			env.Setenv("SESSIONS", sessions)
 			env.Setenv("GOCACHE", goCache) // to compile the standard library anew takes a minute
 			// Not the machine's own: a script has the policy that it writes.
 			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))

@@ -62,7 +62,7 @@ text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxVal
 		RunE: func(cmd *cobra.Command, args []string) error { return runSecretSet(cmd.Context(), a, args[0], opts) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&opts.hosts, "host", nil, "a host that it may be sent to: NAME or NAME:PORT; may be repeated")
+	f.Var((*repeated)(&opts.hosts), "host", "a host that it may be sent to: NAME or NAME:PORT; may be repeated")
 	f.StringVar(&opts.header, "header", "", "the header that may carry it")
 	f.StringVar(&opts.store, "store", "", "keyring or file (default: the keyring if it answers)")
 	f.BoolVar(&opts.passphrase, "passphrase", false, "protect the file with a passphrase, if it is new")

@@ -47,7 +47,7 @@ It ends with exit code 0 if every attack was stopped, and with 1 otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSelftest(cmd.Context(), a, areas) },
 	}
-	cmd.Flags().StringArrayVar(&areas, "area", nil, "attack this area only; may be given several times")
+	cmd.Flags().Var((*repeated)(&areas), "area", "attack this area only; may be given several times")
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	return cmd
 }

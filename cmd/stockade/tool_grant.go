@@ -26,10 +26,10 @@ type allowFlags struct {
 
 func (o *allowFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&o.read, "read", nil, "a directory that it may read; may be repeated")
-	f.StringArrayVar(&o.write, "write", nil, "a directory that it may read and change; may be repeated")
-	f.StringArrayVar(&o.hosts, "host", nil, "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
-	f.StringArrayVar(&o.secrets, "secret", nil, "a secret that it may use, by its name; may be repeated")
+	f.Var((*repeated)(&o.read), "read", "a directory that it may read; may be repeated")
+	f.Var((*repeated)(&o.write), "write", "a directory that it may read and change; may be repeated")
+	f.Var((*repeated)(&o.hosts), "host", "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
+	f.Var((*repeated)(&o.secrets), "secret", "a secret that it may use, by its name; may be repeated")
 	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands, each of which you are asked about")
 	f.BoolVar(&o.store, "store", false, "let it keep things in a session, which its other tools read that have this, too")
 }

@@ -66,7 +66,7 @@ or file:NAME for the module of that name that comes as a file.`,
 			return nil
 		},
 	}
-	add.Flags().StringArrayVar(&p.Namespaces, "namespace", nil, "what the publisher may sign; may be repeated")
+	add.Flags().Var((*repeated)(&p.Namespaces), "namespace", "what the publisher may sign; may be repeated")
 	add.Flags().IntVar(&p.Threshold, "threshold", 1, "how many of the keys have to sign")
 	add.Flags().StringVar(&expires, "expires", "", "the day from which nothing new is taken from the publisher, such as 2028-01-01 (default: never)")
 	remove := &cobra.Command{

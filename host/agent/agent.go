@@ -46,9 +46,8 @@ type Options struct {
 	HistoryChars    int // characters of the conversation that a request may hold; 400,000
 
 	ContextTokens int // of the model's context; 0: not known
-	// What a million tokens cost, in US dollars. No cost is told unless both are known;
-	// 0: not known.
-	InputPrice, OutputPrice float64
+	// Price is that of the model. Nil: not known, and no cost is told.
+	Price *llm.Price
 }
 
 // Brief is what the program tells a model, and no person has said: the date, or what
@@ -124,7 +123,7 @@ func (a *Agent) run(ctx context.Context, prompt string, with []With) error {
 	}
 	t.explain(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context, t.end.Cost = a.opts.use(t.last), a.opts.cost(t.end.Usage)
+	t.end.Context = a.opts.use(t.last)
 	t.step = 0
 	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
 }
@@ -166,7 +165,6 @@ func (t *turn) next(ctx context.Context) error {
 		return err
 	}
 	t.last = reply.Usage
-	t.end.Usage = t.end.Usage.Plus(reply.Usage)
 	switch {
 	case last:
 		t.end.Reason, t.end.Limit = session.EndLimit, "max_tool_turns"
@@ -190,18 +188,28 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
 	assembler := llm.Assembler{Provider: t.a.opts.Provider}
+	restarts := 0
 	for delta, err := range t.a.opts.Model.Stream(ctx, req) {
+		if delta.Restart != nil {
+			restarts++
+			t.spend(assembler.Reply().Usage)
+		}
 		if err == nil {
 			err = assembler.Add(delta)
 		}
 		if err != nil {
-			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, assembler.Reply().Text))
+			part := assembler.Reply()
+			t.spend(part.Usage)
+			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, part.Text))
 		}
 		if delta.Restart != nil {
 			r := delta.Restart
 			t.show(session.TypeRestart, session.Restart{
 				Error: r.Err.Error(), WaitMS: r.Wait.Milliseconds(), Attempt: r.Attempt, Attempts: r.Attempts,
 			})
+		}
+		if delta.Reasoning != "" {
+			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
 		}
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
@@ -213,17 +221,30 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		// arguments may be cut.
 		reply.Calls = nil
 	}
-	var drafts []session.Draft
-	if reply.Text != "" {
-		drafts = append(drafts, t.message(llm.Assistant, reply.Text))
-	}
 	for i := range reply.Calls {
-		drafts = append(drafts, t.propose(&reply.Calls[i]))
+		t.name(&reply.Calls[i])
+	}
+	var drafts []session.Draft
+	calls := reply.Calls
+	for _, m := range reply.Messages() {
+		typ, id := session.TypeMessage, ""
+		if m.Kind == llm.ToolCall {
+			typ, id, calls = session.TypeToolCall, calls[0].ID, calls[1:]
+		}
+		drafts = append(drafts, t.draft(typ, id, m))
 	}
 	drafts = append(drafts, t.draft(session.TypeStepEnded, "", session.StepEnded{
-		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(),
+		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(), Restarts: restarts, Cost: t.spend(reply.Usage),
 	}))
 	return reply, t.record(ctx, drafts...)
+}
+
+// spend counts what a request has used, also one whose answer broke off, and returns
+// what it cost.
+func (t *turn) spend(u llm.Usage) *float64 {
+	cost := t.a.opts.Price.Cost(u)
+	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
+	return cost
 }
 
 // keepPart records what came of an answer that broke off. Calls that came with
@@ -235,10 +256,9 @@ func (t *turn) keepPart(ctx context.Context, text string) error {
 	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
-// propose makes the event of a call. An id that the session has seen is
-// replaced: the log tells calls apart by it, and some models count from 1 in
-// each reply.
-func (t *turn) propose(call *llm.CallData) session.Draft {
+// name gives a call an id that the session has not seen: the log tells calls apart by
+// it, and some models count from 1 in each reply.
+func (t *turn) name(call *llm.CallData) {
 	if !tool.ValidName(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
@@ -246,7 +266,6 @@ func (t *turn) propose(call *llm.CallData) session.Draft {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
 	t.a.past.take(call.ID)
-	return t.draft(session.TypeToolCall, call.ID, llm.CallMessage(*call))
 }
 
 // callAll carries out the calls of one step.

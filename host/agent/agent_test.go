@@ -275,6 +275,10 @@ func checkPairs(t testing.TB, messages []llm.Message) {
 				t.Fatalf("message %d is the result of %s; open are %v", i, id, open)
 			}
 			open = open[1:]
+		case llm.Assistant: // a text between the calls of a step
+			if len(open) > 0 && messages[i+1].Kind != llm.ToolCall {
+				t.Fatalf("message %d is a text while %v have no result", i, open)
+			}
 		default:
 			if len(open) > 0 {
 				t.Fatalf("message %d (%s) comes while %v have no result", i, m.Kind, open)
@@ -287,6 +291,39 @@ func checkPairs(t testing.TB, messages []llm.Message) {
 }
 
 func saying(text string) func() string { return func() string { return text } }
+
+// What a model thought, and what its provider wants back, is asked with again in its order,
+// also when the session is resumed, which checkHistory compares.
+func TestReasoningIsSentAgain(t *testing.T) {
+	kept := llm.Kept{Provider: "p", Model: "m", Data: json.RawMessage(`"signed"`)}
+	b := newBench(t, Options{Name: "m"}, reply{deltas: []llm.Delta{
+		{Reasoning: "I need a l"}, {Reasoning: "ist"}, {Kept: &llm.KeptDelta{Of: llm.ReasoningPart, Kept: kept}},
+		{Text: "I look."}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls", Kept: &kept}}},
+		{Reasoning: "and again"}, {Text: "Once more."}, {Calls: []llm.CallDelta{{Index: 1, ID: "b", Name: "ls"}}}, {Finish: llm.FinishTools},
+	}}, text("done"))
+	events, _ := b.run(t.Context(), "hi")
+	bytes := 0
+	for _, e := range events {
+		if e.Type == session.TypeReasoning {
+			bytes += decode[session.Reasoning](t, e.Body).Bytes
+		}
+	}
+	if bytes != len("I need a list"+"and again") {
+		t.Errorf("%d bytes of reasoning were told of", bytes)
+	}
+	asked := b.model.asked[1].Messages
+	want := []llm.Message{
+		{Kind: llm.User, Content: "hi"},
+		{Kind: llm.Assistant, Content: "I look.", Parts: []llm.Part{{Type: llm.ReasoningPart, Text: "I need a list", Kept: &kept}}},
+		{Kind: llm.ToolCall, Content: "ls()", Data: asked[2].Data, Parts: []llm.Part{{Type: llm.CallPart, Kept: &kept}}},
+		{Kind: llm.Assistant, Content: "Once more.", Parts: []llm.Part{{Type: llm.ReasoningPart, Text: "and again"}}},
+		{Kind: llm.ToolCall, Content: "ls()", Data: asked[4].Data},
+	}
+	if diff := cmp.Diff(want, asked[:5]); diff != "" {
+		t.Errorf("asked again with (-want +got):\n%s", diff)
+	}
+	b.checkHistory()
+}
 
 func TestATurnWithoutTools(t *testing.T) {
 	b := newBench(t, Options{System: saying("be brief"), Name: "m1"}, text("hello there"))
@@ -452,6 +489,29 @@ func TestWhyATurnEnds(t *testing.T) {
 			}
 			b.checkHistory()
 		})
+	}
+}
+
+// TestWhatBreaksOffIsPaid: an attempt that failed, and a step that has no end, have used
+// what the provider says.
+func TestWhatBreaksOffIsPaid(t *testing.T) {
+	again := &llm.Restart{Err: &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}, Attempt: 2, Attempts: 4}
+	b := newBench(t, Options{Price: &llm.Price{Input: 1, Output: 10}},
+		reply{deltas: []llm.Delta{{Usage: &llm.Usage{InputTokens: 1000}}, {Text: "wr"}, {Restart: again}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}},
+			{Finish: llm.FinishTools, Usage: &llm.Usage{InputTokens: 2000, OutputTokens: 100}}}},
+		reply{deltas: []llm.Delta{{Usage: &llm.Usage{InputTokens: 3000}}, {Text: "half"}}, err: &llm.ProviderError{Provider: "script", Message: "gone"}})
+	_, end := b.run(t.Context(), "go")
+	if want := (llm.Usage{InputTokens: 6000, OutputTokens: 100}); end.Usage != want || end.Cost == nil || *end.Cost != 0.007 || end.Reason != session.EndProvider {
+		t.Errorf("got %+v", end)
+	}
+	var steps []session.StepEnded
+	for e := range b.store.all() {
+		if e.Type == session.TypeStepEnded {
+			steps = append(steps, decode[session.StepEnded](t, e.Body))
+		}
+	}
+	if len(steps) != 1 || steps[0].Restarts != 1 || steps[0].Usage.InputTokens != 2000 || *steps[0].Cost != 0.003 {
+		t.Errorf("got %+v", steps)
 	}
 }
 
@@ -675,7 +735,7 @@ func TestTheModelReadsWhatIsRecorded(t *testing.T) {
 	asked := b.model.asked[2].Messages
 	for _, m := range asked {
 		if strings.Contains(m.Content+string(m.Data), "hunter2") {
-			t.Errorf("the model reads %s", m)
+			t.Errorf("the model reads %+v", m)
 		}
 	}
 	if want := "user:what is [redacted]? call:a result:a assistant:it is [redacted] user:sure?"; strings.Join(outline(t, asked[1:]), " ") != want {

@@ -59,13 +59,7 @@ func (s *Spent) add(e session.Event) {
 		}
 		s.Turns++
 		s.Usage = s.Usage.Plus(end.Usage)
-		if end.Cost != nil {
-			sum := *end.Cost
-			if s.Cost != nil {
-				sum += *s.Cost
-			}
-			s.Cost = &sum
-		}
+		s.Cost = llm.AddCosts(s.Cost, end.Cost)
 	}
 }
 
@@ -124,13 +118,4 @@ func (o *Options) use(last llm.Usage) *session.ContextUse {
 		return nil
 	}
 	return &session.ContextUse{Used: int64(last.Total()), Limit: int64(o.ContextTokens)}
-}
-
-// cost is what tokens cost, in US dollars; nil where that is not known.
-func (o *Options) cost(u llm.Usage) *float64 {
-	if o.InputPrice <= 0 || o.OutputPrice <= 0 || u.Total() <= 0 {
-		return nil
-	}
-	dollars := (float64(u.InputTokens)*o.InputPrice + float64(u.OutputTokens)*o.OutputPrice) / 1e6
-	return &dollars
 }

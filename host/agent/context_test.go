@@ -19,10 +19,10 @@ func TestATurnTellsWhatItUsed(t *testing.T) {
 		context *session.ContextUse
 		cost    float64 // 0: not known
 	}{
-		{"of the last request the context, of all the cost", Options{ContextTokens: 1000, InputPrice: 1, OutputPrice: 10}, []*llm.Usage{{InputTokens: 100, OutputTokens: 20}, {InputTokens: 150, OutputTokens: 5}},
+		{"of the last request the context, of all the cost", Options{ContextTokens: 1000, Price: &llm.Price{Input: 1, Output: 10}}, []*llm.Usage{{InputTokens: 100, OutputTokens: 20}, {InputTokens: 150, OutputTokens: 5}},
 			&session.ContextUse{Used: 155, Limit: 1000}, 0.0005},
-		{"a provider that says nothing", Options{ContextTokens: 1000, InputPrice: 1, OutputPrice: 10}, []*llm.Usage{nil, nil}, nil, 0},
-		{"one price of two", Options{InputPrice: 1}, []*llm.Usage{{InputTokens: 100, OutputTokens: 20}, {InputTokens: 150, OutputTokens: 5}}, nil, 0},
+		{"a provider that says nothing", Options{ContextTokens: 1000, Price: &llm.Price{Input: 1, Output: 10}}, []*llm.Usage{nil, nil}, nil, 0},
+		{"a price that is not known", Options{}, []*llm.Usage{{InputTokens: 100, OutputTokens: 20}, {InputTokens: 150, OutputTokens: 5}}, nil, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

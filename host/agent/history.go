@@ -26,6 +26,7 @@ type Past struct {
 	ids      map[string]bool        // of all calls, those that are no part of messages too
 	open     []llm.CallData         // the calls of this step, in order
 	results  map[string]llm.Message // of this step, by the id of the call
+	answered bool                   // the model has said all of this step
 	spent    Spent
 	asides   []Aside // since the last turn
 }
@@ -95,6 +96,9 @@ func (p *Past) add(e session.Event) {
 		p.addAside(e.Call, m)
 		return
 	}
+	if e.Type == session.TypeStepEnded || e.Type == session.TypeToolResult {
+		p.answered = true
+	}
 	if !ok {
 		return
 	}
@@ -104,8 +108,13 @@ func (p *Past) add(e session.Event) {
 			p.results = map[string]llm.Message{}
 		}
 		p.results[e.Call] = m
+	case llm.Assistant:
+		if p.answered || len(p.open) == 0 { // else a text between the calls of a step
+			p.settle()
+		}
+		p.append(m)
 	case llm.ToolCall:
-		if len(p.results) > 0 {
+		if p.answered {
 			p.settle() // a new step without any text
 		}
 		var call llm.CallData
@@ -207,7 +216,7 @@ func (p *Past) settle() {
 		}
 		p.append(m)
 	}
-	p.open, p.results = nil, nil
+	p.open, p.results, p.answered = nil, nil, false
 }
 
 // take makes the id one that no other call of the session gets.
@@ -227,6 +236,9 @@ func interrupted(name string) tool.Result {
 func size(m llm.Message) int {
 	n := len(m.Content) + len(m.Data)
 	for _, part := range m.Parts {
+		if n += len(part.Text); part.Kept != nil {
+			n += len(part.Kept.Data)
+		}
 		if part.Data != nil {
 			n += imageChars
 		}
@@ -336,6 +348,9 @@ func without(m llm.Message, data any, text *string, note func(length int) any) l
 	}
 	*text = short
 	m.Data = tool.Marshal(data)
+	if m.Kind == llm.ToolCall {
+		m.Parts = nil // what led to a call is of no use without it
+	}
 	return m
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -268,7 +269,7 @@ func TestAModelFindsAToolOfAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := openai.New(openai.Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: llmtest.Serve(t, offline.NewServer(script, ""))})
+	model := openai.New(provider.Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: llmtest.Serve(t, offline.NewServer(script, ""))})
 	a := agent.New(agent.Options{Model: model, Tools: New(w.options), Log: w.options.Log.(*session.Log), Cwd: "/work"})
 	for e, err := range a.Run(t.Context(), "find it") {
 		if err != nil {

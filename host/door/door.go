@@ -282,10 +282,10 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
 		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
 	}
-	if opts.Tier != nil {
+	if opts.Tier != nil || opts.Likely != nil {
 		return nil, errors.New("the tier is that of the door, which starts the processes")
 	}
-	opts.Layers, opts.Tier, opts.Staging = d.opts.Layers, d.Tier, d.Staging
+	opts.Layers, opts.Tier, opts.Likely, opts.Staging = d.opts.Layers, d.Tier, d.jail.Likely, d.Staging
 	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
 	defer d.mu.Unlock()

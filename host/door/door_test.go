@@ -13,7 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
-	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
@@ -202,8 +202,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		}},
 		"no such provider":   {Options{}, model(Provider{Name: "x"}), modelFault(FaultProvider)},
 		"no key":             {Options{}, model(Provider{Name: ProviderOpenAI}), modelFault(FaultKey)},
-		"no name of a model": {Options{}, model(Provider{Name: ProviderAuto, Client: openai.Options{APIKey: "k"}}), modelFault(FaultName)},
-		"no address":         {Options{}, model(Provider{Name: ProviderAuto, Client: openai.Options{BaseURL: "x", Model: "m"}}), modelFault(FaultAddress)},
+		"no name of a model": {Options{}, model(Provider{Name: ProviderAuto, Client: provider.Options{APIKey: "k"}}), modelFault(FaultName)},
+		"no address":         {Options{}, model(Provider{Name: ProviderAuto, Client: provider.Options{BaseURL: "x", Model: "m"}}), modelFault(FaultAddress)},
 		"a provider denied":  {Options{Layers: layer(policy.Ceiling{Providers: []policy.List{{Values: []string{"openai"}}}})}, model(Provider{Name: ProviderOffline}), modelFault(FaultDenied)},
 		"an own model denied": {Options{Layers: layer(policy.Ceiling{Providers: []policy.List{{Values: []string{"openai"}}}})},
 			SessionOptions{Workspace: dir, Agent: agent.Options{Model: llm.Retry(nil, 1), Provider: "own"}}, modelFault(FaultDenied)},

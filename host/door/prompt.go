@@ -73,7 +73,7 @@ func (s surroundings) prompt() string {
 	if has("bash") {
 		changes := "A command of bash is asked about before it runs."
 		if s.staged {
-			changes = "A command of bash runs first on a copy: what it changes in files is made when the person says yes to it, and one that changes nothing is not asked about."
+			changes = "A command of bash runs first on a copy, where the system lets it: what it changes in files is made when the person says yes to it, and one that changes nothing is not asked about."
 		}
 		line("%s It runs at most %v s, or timeout_seconds up to %v; %d KiB of its output are kept, the beginning and the end.",
 			changes, s.limits.ExecTimeout.Seconds(), s.limits.ExecTimeoutMax.Seconds(), s.limits.ExecOutputBytes>>10)
@@ -104,7 +104,7 @@ func (s surroundings) prompt() string {
 func (s *Session) brief(opts *SessionOptions) {
 	limits := s.policy.Limits()
 	steps, calls := cmp.Or(opts.Agent.MaxSteps, agent.MaxSteps), cmp.Or(opts.Agent.MaxCallsPerStep, agent.MaxCallsPerStep)
-	words := opts.Words
+	words, granted := opts.Words, opts.Policy
 	opts.Agent.System = func() string {
 		var names []string
 		for _, t := range s.Tools.Definitions() {
@@ -112,7 +112,7 @@ func (s *Session) brief(opts *SessionOptions) {
 		}
 		return surroundings{
 			now: time.Now(), workspace: s.workspace, mounts: s.policy.Mounts(), tools: names, limits: limits, steps: steps, calls: calls,
-			staged: s.staged(), words: words,
+			staged: s.staged(granted), words: words,
 		}.prompt()
 	}
 	opts.Agent.Briefs = func() []agent.Brief {
@@ -127,8 +127,10 @@ func (s *Session) brief(opts *SessionOptions) {
 	}
 }
 
-// staged reports whether a command of bash runs before it is asked about.
-func (s *Session) staged() bool {
+// staged reports whether a command of bash runs before it is asked about, if nothing
+// is in the way of it here. That is not tried: it starts processes, which takes longer than
+// all that a turn without a command needs.
+func (s *Session) staged(opts policy.Options) bool {
 	catalog, err := registry.Builtin()
 	if err != nil {
 		return false
@@ -137,8 +139,9 @@ func (s *Session) staged() bool {
 	if !ok {
 		return false
 	}
+	opts.Layers, opts.Tier, opts.Staging = s.door.opts.Layers, s.door.jail.Likely, func([]policy.Mount) string { return "" }
 	call := tool.Call{Tool: entry.Name, Args: json.RawMessage(`{"command":"true"}`), Caller: tool.CallerAgent, Cwd: s.workspace}
-	x := s.policy.Decide(call, entry, policy.Facts{}).Explain()
+	x := policy.New(opts).Decide(call, entry, policy.Facts{}).Explain()
 	return x.Changes == policy.ChangesStaged && x.First == ""
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
@@ -35,7 +36,7 @@ type ProviderKind struct {
 	// wants no key.
 	KeyVariables []string
 	Header       string // that carries the key
-	client       func(openai.Options) client
+	client       func(provider.Options) client
 }
 
 // client is what a package of a provider makes.
@@ -46,13 +47,13 @@ type client interface {
 
 // providerKinds is every provider, in the order in which people are told of them.
 var providerKinds = []ProviderKind{
-	{ProviderOpenAI, openai.DefaultBaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", chatCompletions},
+	{ProviderOpenAI, openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", chatCompletions},
 	{"xai", "https://api.x.ai/v1", "", []string{"XAI_API_KEY"}, "Authorization", chatCompletions},
 	{"meta", "https://api.llama.com/compat/v1", "", []string{"LLAMA_API_KEY"}, "Authorization", chatCompletions},
 	{Name: ProviderOffline, client: chatCompletions},
 }
 
-func chatCompletions(o openai.Options) client { return openai.New(o) }
+func chatCompletions(o provider.Options) client { return openai.New(o) }
 
 // ProviderKinds is every provider, in the order in which people are told of them.
 func ProviderKinds() []ProviderKind { return slices.Clone(providerKinds) }
@@ -75,11 +76,15 @@ type Provider struct {
 	Profile string // how a person calls all of this; empty: it has no name
 	// Client says how it is reached; Name, HTTPClient and, of the offline model, the
 	// rest are filled in.
-	Client openai.Options
+	Client provider.Options
 	// Attempts is how often a request is sent at most, the first time counted; 0: 4.
 	Attempts int
+	// KeyFrom is where the key is from, or is to be, as a person writes it: the name of a
+	// variable. Empty: it is the usual one.
+	KeyFrom string
 	// ContextTokens is how many tokens the context of the model holds; 0: not known.
 	ContextTokens int
+	Price         *llm.Price // of the model; nil: not known
 	// Rules are the user's for the network: what they deny is denied to the provider
 	// too, whose own host needs no rule.
 	Rules []network.Rule
@@ -138,7 +143,8 @@ func (d *Door) choose(p *Provider, needsModel bool) error {
 	}
 	p.Client.Name = p.Name
 	if len(kind.KeyVariables) > 0 {
-		p.Client.KeyEnv = cmp.Or(p.Client.KeyEnv, kind.KeyVariables[0])
+		p.KeyFrom = cmp.Or(p.KeyFrom, kind.KeyVariables[0])
+		p.Client.KeySource = cmp.Or(p.Client.KeySource, "the environment variable "+p.KeyFrom)
 	}
 	if kind.Address == "" { // which this process serves
 		return nil
@@ -147,7 +153,7 @@ func (d *Door) choose(p *Provider, needsModel bool) error {
 		return err
 	}
 	if p.Client.APIKey == "" && p.Client.BaseURL == "" && kind.KeyVariables != nil {
-		return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeyEnv + " is not set"}
+		return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeySource + " is not set"}
 	}
 	if p.Client.Model == "" && needsModel {
 		return &ModelError{Fault: FaultName, What: "no model is named"}
@@ -291,7 +297,7 @@ func denied(fault ModelFault, what, value string, lists []policy.List) error {
 
 // reach gives the client of a model the way to its own host, whatever it is, and
 // to nobody else.
-func (d *Door) reach(opts *openai.Options, rules []network.Rule) error {
+func (d *Door) reach(opts *provider.Options, rules []network.Rule) error {
 	out, err := d.egress()
 	if err != nil {
 		return err

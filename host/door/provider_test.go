@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
@@ -22,7 +22,7 @@ func under(hosts ...string) *Door {
 }
 
 // get asks a provider through the client that it has.
-func get(d *Door, opts openai.Options, rules ...network.Rule) (string, error) {
+func get(d *Door, opts provider.Options, rules ...network.Rule) (string, error) {
 	if err := d.reach(&opts, rules); err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		hosts []string
 		want  bool
 	}{{[]string{"127.0.0.1"}, true}, {[]string{"models.example"}, false}, {[]string{"127.0.0.2"}, false}, {nil, false}} {
-		got, err := get(under(c.hosts...), openai.Options{BaseURL: server.URL}, allowed)
+		got, err := get(under(c.hosts...), provider.Options{BaseURL: server.URL}, allowed)
 		if denial, _ := errors.AsType[*network.Denial](err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != string(policy.SourceAdmin)) {
 			t.Errorf("under %q: %q, %v", c.hosts, got, err)
 		}
@@ -55,12 +55,12 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := get(under("models.example"), openai.Options{BaseURL: "https://api.example/v1"}, name)
+	got, err := get(under("models.example"), provider.Options{BaseURL: "https://api.example/v1"}, name)
 	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.
-	if got, err := get(under("models.example"), openai.Options{Name: ProviderOffline, BaseURL: server.URL}); err != nil || got != "model" {
+	if got, err := get(under("models.example"), provider.Options{Name: ProviderOffline, BaseURL: server.URL}); err != nil || got != "model" {
 		t.Errorf("the offline model: %q, %v", got, err)
 	}
 }
@@ -72,7 +72,7 @@ func TestTryingAProvider(t *testing.T) {
 		fmt.Fprint(rw, `{"data":[{"id":"small"}]}`)
 	}))
 	defer server.Close()
-	at := openai.Options{BaseURL: server.URL + "/v1", Model: "small"}
+	at := provider.Options{BaseURL: server.URL + "/v1", Model: "small"}
 	for name, c := range map[string]struct {
 		door  *Door
 		of    Provider
@@ -82,10 +82,10 @@ func TestTryingAProvider(t *testing.T) {
 		"the offline model":           {New(Options{}), Provider{Name: ProviderAuto}, "{offline  []}", -1},
 		"a server":                    {New(Options{}), Provider{Name: ProviderAuto, Client: at}, "{openai " + server.URL + "/v1 [small]}", -1},
 		"no key":                      {New(Options{}), Provider{Name: ProviderOpenAI}, "{  []}", FaultKey},
-		"no model":                    {New(Options{}), Provider{Name: ProviderOpenAI, Client: openai.Options{BaseURL: server.URL}}, "{  []}", FaultName},
+		"no model":                    {New(Options{}), Provider{Name: ProviderOpenAI, Client: provider.Options{BaseURL: server.URL}}, "{  []}", FaultName},
 		"one that nobody knows":       {New(Options{}), Provider{Name: "nobody"}, "{  []}", FaultProvider},
 		"one that is not permitted":   {New(Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Providers: []policy.List{{Values: []string{"offline"}}}}}}}), Provider{Name: ProviderOpenAI, Client: at}, "{  []}", FaultDenied},
-		"an address that is no https": {New(Options{}), Provider{Name: ProviderOpenAI, Client: openai.Options{BaseURL: "ftp://x", Model: "m"}}, "{openai ftp://x []}", FaultAddress},
+		"an address that is no https": {New(Options{}), Provider{Name: ProviderOpenAI, Client: provider.Options{BaseURL: "ftp://x", Model: "m"}}, "{openai ftp://x []}", FaultAddress},
 	} {
 		found, err := c.door.Try(t.Context(), c.of)
 		e, _ := errors.AsType[*ModelError](err)

@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -93,6 +94,9 @@ const maxTries = 3
 type Jail struct {
 	Options
 	tiers func() (Tiers, kind)
+	tried atomic.Bool // it is known what they are
+
+	hindered func() bool // whether something is known to be in the way of the best tier
 
 	ahead sync.WaitGroup
 	mu    sync.Mutex
@@ -111,7 +115,11 @@ func New(opts Options) *Jail {
 		opts.most = policy.MaxTier
 	}
 	j := &Jail{Options: opts, starting: make(chan struct{}, 1)}
-	j.tiers = sync.OnceValues(j.find)
+	j.hindered = sync.OnceValue(hindered)
+	j.tiers = sync.OnceValues(func() (Tiers, kind) {
+		defer j.tried.Store(true)
+		return j.find()
+	})
 	return j
 }
 
@@ -119,6 +127,16 @@ func New(opts Options) *Jail {
 func (j *Jail) Tiers() Tiers {
 	t, _ := j.tiers()
 	return t
+}
+
+// Likely is the tier of [Jail.Tiers] if that was tried, or if it is known what is in the
+// way of the best one, and that one otherwise. It can turn out to be wrong, and takes no
+// time to tell.
+func (j *Jail) Likely() policy.Tier {
+	if j.tried.Load() || j.hindered() {
+		return j.Tiers().Tier
+	}
+	return j.most
 }
 
 // Run implements [effect.Exec].

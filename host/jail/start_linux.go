@@ -20,9 +20,10 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
+const platform = runtime.GOOS + "_" + runtime.GOARCH
+
 // image is a file in memory with the helper, which nobody can change any more.
 var image = sync.OnceValues(func() (int, error) {
-	platform := runtime.GOOS + "_" + runtime.GOARCH
 	program, err := dist.ReadFile("dist/" + platform)
 	if err != nil {
 		return -1, fmt.Errorf("this program was built without the helper of the jail for %s: build it with make", platform)

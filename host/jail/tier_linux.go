@@ -29,6 +29,12 @@ var kinds = []kind{
 	{1, false, false, 6, "Landlock"},
 }
 
+// hindered reports whether something is known to be in the way of the best tier.
+func hindered() bool {
+	_, err := dist.Open("dist/" + platform)
+	return err != nil || forbids() != ""
+}
+
 // find tries which is the best way to confine.
 func (j *Jail) find() (Tiers, kind) {
 	var t Tiers

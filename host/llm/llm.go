@@ -102,6 +102,17 @@ func (m Message) WithoutImages() Message {
 	return m
 }
 
+// Shown is the message as people and programs get to see it: without images, and without
+// what a provider has kept.
+func (m Message) Shown() Message {
+	m = m.WithoutImages()
+	for i := range m.Parts {
+		m.Parts[i].Kept = nil
+	}
+	m.Parts = slices.DeleteFunc(m.Parts, func(p Part) bool { return p.Text == "" && p.Mime == "" })
+	return m
+}
+
 // Below stands in a user message between what the person says and the texts that
 // go with it, such as files that they name. Each of their lines begins with
 // something of ours, so that none of them can look like the end of such a text.

@@ -44,12 +44,12 @@ type Entry struct {
 
 	mu      sync.Mutex
 	wire    []byte
-	version int
+	version string
 }
 
 // Wire is the entry in a provider's format, made when it is asked for first, or of
 // another version: a provider whose format depends on more than the entry counts that.
-func (e *Entry) Wire(version int, make func(*Entry) []byte) []byte {
+func (e *Entry) Wire(version string, make func(*Entry) []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.wire == nil || e.version != version {

@@ -30,7 +30,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		raw, _ := args.Get(arg)
 		d.online = string(raw) == "true"
 	}
-	if bounds := p.bounded(&d); len(bounds) > 0 {
+	if bounds := p.bounded(&d, p.tier); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, args, Ask)
 		if ruled.effect == Deny {
@@ -109,8 +109,8 @@ func (d *Decision) decided(effect Effect, by Decider, reason string) {
 }
 
 // bounded decides what the ceiling forbids whatever the rules say, and returns
-// every bound that does.
-func (p *Policy) bounded(d *Decision) []Decider {
+// every bound that does. A process would run in the tier.
+func (p *Policy) bounded(d *Decision, tier func() Tier) []Decider {
 	c := &p.ceiling
 	var out []Decider
 	deny := func(by Decider, reason string) {
@@ -123,10 +123,10 @@ func (p *Policy) bounded(d *Decision) []Decider {
 		deny(from.says("modules"), why)
 	}
 	exec := d.entry.Capabilities.Exec != ""
-	if exec && c.MinTier != nil && int64(p.tier()) < c.MinTier.Value {
+	if exec && c.MinTier != nil && int64(tier()) < c.MinTier.Value {
 		by := c.MinTier.From.says(MinTierKey)
-		by.tier = p.tier()
-		deny(by, fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier(), c.MinTier.Value))
+		by.tier = tier()
+		deny(by, fmt.Sprintf("a process would run in %s here, and %d is the least", tier(), c.MinTier.Value))
 	}
 	asked := d.entry.Capabilities
 	if d.online {

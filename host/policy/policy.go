@@ -51,6 +51,9 @@ type Options struct {
 	// Tier finds out how far a process is confined. It is called when a decision
 	// needs it first, and once. Nil: [TierNone].
 	Tier func() Tier
+	// Likely is what Tier will probably be, and takes no time to tell. It says which
+	// tools are shown, and decides nothing. Nil: Tier.
+	Likely func() Tier
 }
 
 // Policy decides calls. It is safe for concurrent use.
@@ -64,6 +67,7 @@ type Policy struct {
 	ceiling    Ceiling
 	project    string
 	tier       func() Tier
+	likely     func() Tier
 	changes    Changes
 	askFirst   bool
 	staging    func([]Mount) string
@@ -95,6 +99,9 @@ func New(opts Options) *Policy {
 	if opts.Tier != nil {
 		p.tier = sync.OnceValue(opts.Tier)
 	}
+	if p.likely = opts.Likely; p.likely == nil {
+		p.likely = p.tier
+	}
 	if opts.Staging != nil {
 		p.staging = opts.Staging
 	}
@@ -116,10 +123,11 @@ func New(opts Options) *Policy {
 func (p *Policy) Limits() Limits { return p.limits }
 
 // Hides reports whether no call of a tool by this caller can come to anything,
-// whatever its arguments: such a tool need not be shown.
+// whatever its arguments, as far as is known without trying: such a tool need not be
+// shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
-	if len(p.bounded(&d)) > 0 {
+	if len(p.bounded(&d, p.likely)) > 0 {
 		return true
 	}
 	if !foreign(entry) && d.reachesNetwork() && d.share.network.Closed() && !p.mayOpen(&d) { // those of others may do something without it, too

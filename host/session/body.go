@@ -141,7 +141,12 @@ type KeptEntry struct {
 type StepEnded struct {
 	Finish     llm.FinishReason `json:"finish_reason"`
 	Usage      llm.Usage        `json:"usage"`
-	DurationMS int64            `json:"duration_ms"`
+	DurationMS int64            `json:"duration_ms"` // of all its requests, with the waits between them
+	// Restarts is how often the request was sent again. What the failed attempts have
+	// used is in the usage of the turn alone, as is that of a step that has no end.
+	Restarts int `json:"restarts,omitempty"`
+	// Cost is in US dollars; nil if the price is not known.
+	Cost *float64 `json:"cost,omitempty"`
 }
 
 // EndReason says why a turn ended.
@@ -172,7 +177,7 @@ type TurnEnded struct {
 	DurationMS int64     `json:"duration_ms"`
 	// Context is how full the context of the model was at the end; nil if that is not known.
 	Context *ContextUse `json:"context,omitempty"`
-	// Cost is in US dollars; nil if the prices are not known.
+	// Cost is in US dollars, of the requests whose price is known; nil if none is.
 	Cost *float64 `json:"cost,omitempty"`
 }
 
@@ -185,6 +190,12 @@ type ContextUse struct {
 // Delta is the body of delta, which is not stored.
 type Delta struct {
 	Text string `json:"text"`
+}
+
+// Reasoning is the body of delta.reasoning, which is not stored. What the model thinks is
+// a part of its message.
+type Reasoning struct {
+	Bytes int `json:"bytes"` // of it, since the one before
 }
 
 // Restart is the body of delta.restart, which is not stored.

@@ -34,10 +34,11 @@ const (
 
 // The types that are shown and never stored.
 const (
-	TypeDelta     Type = "delta"         // a piece of the model's answer
-	TypeRestart   Type = "delta.restart" // the pieces of this step are void, the request is sent again
-	TypeCallState Type = "call.state"    // a call has entered a state
-	TypeProgress  Type = "progress"      // something takes time: compiling, waiting
+	TypeDelta     Type = "delta"           // a piece of the model's answer
+	TypeReasoning Type = "delta.reasoning" // the model thinks
+	TypeRestart   Type = "delta.restart"   // the pieces of this step are void, the request is sent again
+	TypeCallState Type = "call.state"      // a call has entered a state
+	TypeProgress  Type = "progress"        // something takes time: compiling, waiting
 )
 
 // Event is one entry of a session.
@@ -190,14 +191,14 @@ func NewID(now time.Time) string {
 // ValidID reports whether id has the form that [NewID] gives.
 func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
 
-// WithoutImages is the event with the images of its message left out: what people and
-// programs get to see of it. The log has them.
+// WithoutImages is the event with the images of its message left out, and what a provider
+// has kept with it: what people and programs get to see of it. The log has them.
 func (e Event) WithoutImages() Event {
 	m, ok := e.parted()
 	if !ok {
 		return e
 	}
-	if body, err := json.Marshal(m.WithoutImages()); err == nil {
+	if body, err := json.Marshal(m.Shown()); err == nil {
 		e.Body = body
 	}
 	return e

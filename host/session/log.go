@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,33 +64,17 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 // redact takes secrets out of an event. The summary of a call whose arguments hold
 // one is made anew: it cuts them, and a piece of a secret is not known for one.
 func (l *Log) redact(d Draft) json.RawMessage {
-	if m, ok := (Event{Header: Header{Type: d.Type}, Body: d.Body}).parted(); ok {
-		return l.redactBeside(m)
+	m, parted := (Event{Header: Header{Type: d.Type}, Body: d.Body}).parted()
+	if !parted {
+		return l.redactBody(d.Type, d.Body)
 	}
-	body := l.redactor.JSON(d.Body)
-	var m llm.Message
-	var call llm.CallData
-	if d.Type != TypeToolCall || bytes.Equal(body, d.Body) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
-		return body
-	}
-	anew, err := json.Marshal(llm.CallMessage(call))
-	if err != nil {
-		return body // not reached: it was JSON
-	}
-	return l.redactor.JSON(anew)
-}
-
-// redactBeside takes secrets out of a message with parts. Those stay as they are: where
-// the text of an image happens to look like a secret, it would be an image no more.
-// Whoever makes a part of what a tool returns looks at its bytes before.
-func (l *Log) redactBeside(m llm.Message) json.RawMessage {
-	parts := m.Parts
+	parts := l.redactParts(m.Parts)
 	m.Parts = nil
 	body, err := json.Marshal(m)
 	if err != nil {
 		return json.RawMessage("null") // not reached: it was JSON
 	}
-	body = l.redactor.JSON(body)
+	body = l.redactBody(d.Type, body)
 	var clean llm.Message
 	if json.Unmarshal(body, &clean) != nil || clean.Kind != m.Kind {
 		return body
@@ -100,6 +85,38 @@ func (l *Log) redactBeside(m llm.Message) json.RawMessage {
 		return body // not reached
 	}
 	return whole
+}
+
+func (l *Log) redactBody(typ Type, was json.RawMessage) json.RawMessage {
+	body := l.redactor.JSON(was)
+	var m llm.Message
+	var call llm.CallData
+	if typ != TypeToolCall || bytes.Equal(body, was) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
+		return body
+	}
+	anew, err := json.Marshal(llm.CallMessage(call))
+	if err != nil {
+		return body // not reached: it was JSON
+	}
+	return l.redactor.JSON(anew)
+}
+
+// redactParts takes secrets out of texts, with what was kept of them, which the provider
+// would no more take for its own. Images stay as they are: where the text of one happens to look like a
+// secret, it would be an image no more. Whoever makes a part of what a tool returns looks at
+// its bytes before.
+func (l *Log) redactParts(parts []llm.Part) []llm.Part {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		p := &parts[i]
+		if clean := l.redactor.Text(p.Text); clean != p.Text {
+			p.Text, p.Kept = clean, nil
+		}
+		if p.Kept != nil && !bytes.Equal(l.redactor.JSON(p.Kept.Data), p.Kept.Data) {
+			p.Kept = nil
+		}
+	}
+	return parts
 }
 
 // Emit shows an event that is not stored.

@@ -101,6 +101,33 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 	}
 }
 
+// TestReasoningLosesSecrets, and what a provider has kept of it then.
+func TestReasoningLosesSecrets(t *testing.T) {
+	log := session.NewLog(&keeping{}, "s", time.Now)
+	log.Redact(covers("hunter2"))
+	kept := func(data string) *llm.Kept { return &llm.Kept{Provider: "p", Model: "m", Data: json.RawMessage(data)} }
+	m := llm.CallMessage(llm.NewCall("a", "t", `{"key":"hunter2"}`))
+	m.Parts = []llm.Part{
+		{Type: llm.ReasoningPart, Text: "it is hunter2", Kept: kept(`"signed"`)}, {Type: llm.ReasoningPart, Text: "what now", Kept: kept(`"fine"`)},
+		{Type: llm.CallPart, Kept: kept(`{"x":"hunter2"}`)},
+	}
+	events, err := log.Append(t.Context(), session.NewDraft(session.TypeToolCall, 1, 1, "a", m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(events[0].Body)
+	for text, want := range map[string]bool{
+		"hunter2": false, "signed": false, `"text":"it is [redacted]"`: true, `"data":"fine"`: true, `"content":"t(key=\"[redacted]\")"`: true,
+	} {
+		if strings.Contains(body, text) != want {
+			t.Errorf("%s in the log: %v, want %v: %s", text, !want, want, body)
+		}
+	}
+	if seen := string(events[0].WithoutImages().Body); strings.Contains(seen, "kept") || !strings.Contains(seen, "what now") || strings.Contains(seen, `"type":"call"`) {
+		t.Errorf("people see %s", seen)
+	}
+}
+
 // TestImagesStayAsTheyAre: the text of an image can look like a secret, and is an image
 // no more where that is taken out.
 func TestImagesStayAsTheyAre(t *testing.T) {

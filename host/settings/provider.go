@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -76,8 +77,14 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 		}
 	}
 	server.address = cmp.Or(p.Client.BaseURL, kind.Address)
-	if p.Client.APIKey, p.Client.KeyEnv, err = s.key(ctx, server, keys); err != nil {
+	if p.Client.APIKey, p.KeyFrom, err = s.key(ctx, server, keys); err != nil {
 		return nil, nil, err
+	}
+	if strings.Contains(p.KeyFrom, " ") { // no variable
+		p.Client.KeySource = p.KeyFrom
+	}
+	if price, known := s.Config.Price(of.Name); known {
+		p.Price = (*llm.Price)(&price)
 	}
 	return p, of.Fallback, nil
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,11 +136,28 @@ func Request() llm.Request {
 	}
 }
 
-// Run runs the suite. newModel makes the model under test with [APIKey],
-// [MaxStreamBytes] and [StallTimeout], over a server that answers with the
-// lines of the script.
-func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model) {
+// A Feature is something that not every wire format can carry.
+type Feature string
+
+// TextArguments: the arguments of a call are text, which may be malformed; else they
+// are JSON.
+const TextArguments Feature = "arguments that are text"
+
+// The other features.
+const (
+	Signatures   Feature = "reasoning whose signature goes back" // else reasoning is shown, and no more
+	CachedTokens Feature = "tokens from a cache that are counted"
+	ReasonTokens Feature = "tokens of reasoning that are counted"
+)
+
+// Run runs the suite, but for the cases that need a feature that the wire format lacks.
+// newModel makes the model under test with [APIKey], [MaxStreamBytes] and
+// [StallTimeout], over a server that answers with the lines of the script.
+func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model, lacks ...Feature) {
 	for _, c := range cases {
+		if slices.Contains(lacks, c.needs) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
@@ -160,6 +178,11 @@ func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model) {
 	t.Run("the model gets the images of results and of prompts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { pictured(t, newModel) })
 	})
+	if !slices.Contains(lacks, Signatures) {
+		t.Run("what a provider wants back with its reasoning goes to the same model only", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { signed(t, newModel) })
+		})
+	}
 	t.Run("a cancelled request ends with the cause", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { cancelled(t, newModel) })
 	})
@@ -176,11 +199,14 @@ func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model) {
 
 type testCase struct {
 	name   string
+	needs  Feature
 	script []string
 	takes  time.Duration
 	check  func(t *testing.T, reply llm.Reply, err error)
 }
 
+// The keys of arguments are in the order of the alphabet: a server that parses them keeps
+// no other.
 var cases = []testCase{{
 	name:   "a text in many chunks is one reply",
 	script: []string{`{"text":"Grüße, 世界 <&>","chunk_bytes":1,"usage":{"input_tokens":11,"output_tokens":7}}`},
@@ -190,15 +216,34 @@ var cases = []testCase{{
 	}),
 }, {
 	name:   "one call in many chunks is one reply",
-	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*.c","path":"src/"}}],"chunk_bytes":1,"usage":{}}`},
-	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"pattern":"*.c","path":"src/"}`))),
+	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"path":"src/","pattern":"*.c"}}],"chunk_bytes":1,"usage":{}}`},
+	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"path":"src/","pattern":"*.c"}`))),
+}, {
+	name:   "tokens from a cache are counted",
+	script: []string{`{"text":"x","usage":{"input_tokens":11,"output_tokens":7,"cached_tokens":5}}`},
+	needs:  CachedTokens,
+	check:  answers(llm.Reply{Text: "x", Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7, CachedTokens: 5}}),
+}, {
+	name:   "tokens of reasoning are counted",
+	script: []string{`{"text":"x","usage":{"input_tokens":11,"output_tokens":7,"reasoning_tokens":3}}`},
+	needs:  ReasonTokens,
+	check:  answers(llm.Reply{Text: "x", Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7, ReasoningTokens: 3}}),
+}, {
+	name:   "reasoning comes before the text",
+	script: []string{`{"reasoning":"hmm, the \"list\"","text":"I look.","chunk_bytes":3,"usage":{}}`},
+	check: func(t *testing.T, reply llm.Reply, err error) {
+		t.Helper()
+		if err != nil || len(reply.Parts) != 2 || reply.Parts[0].Type != llm.ReasoningPart || reply.Parts[0].Text != `hmm, the "list"` || reply.Text != "I look." {
+			t.Errorf("got %+v, %v", reply, err)
+		}
+	},
 }, {
 	name: "two interleaved calls stay apart and in order",
 	script: []string{`{"text":"Both.","tool_calls":[{"id":"b","name":"glob","arguments":{"pattern":"*.c"}},` +
-		`{"id":"a","name":"file_read","arguments":{"path":"README.md","limit":3}}],"chunk_bytes":2,"usage":{}}`},
+		`{"id":"a","name":"file_read","arguments":{"limit":3,"path":"README.md"}}],"chunk_bytes":2,"usage":{}}`},
 	check: answers(callsReply("Both.",
 		llm.NewCall("b", "glob", `{"pattern":"*.c"}`),
-		llm.NewCall("a", "file_read", `{"path":"README.md","limit":3}`))),
+		llm.NewCall("a", "file_read", `{"limit":3,"path":"README.md"}`))),
 }, {
 	name:   "missing ids are made",
 	script: []string{`{"tool_calls":[{"name":"glob","arguments":{"pattern":"a"}},{"name":"glob","arguments":{"pattern":"b"}}],"usage":{}}`},
@@ -207,6 +252,7 @@ var cases = []testCase{{
 		llm.NewCall("made_2", "glob", `{"pattern":"b"}`))),
 }, {
 	name:   "malformed arguments are passed on as they are",
+	needs:  TextArguments,
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":"{\"pattern\": \"*.c"}],"usage":{}}`},
 	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"pattern": "*.c`))),
 }, {
@@ -350,6 +396,32 @@ func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 		if err != nil || reply.Text != want {
 			t.Errorf("got %+v, %v, want %s", reply, err, want)
 		}
+	}
+}
+
+// signed goes on with an answer that has a signature.
+func signed(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	const signature = "c2lnbmVkIGhlcmU="
+	model := newModel(t, []string{
+		`{"reasoning":"I need a list.","signature":"` + signature + `","text":"I look.","tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*.c"}}]}`,
+		`{"text":"whole","expect":["` + signature + `","the list"]}`,
+		`{"text":"another","expect":["the list"],"expect_not":["` + signature + `"]}`,
+	})
+	req := Request()
+	reply, err := Collect(t.Context(), t, model, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Messages = append(req.Messages, reply.Messages()...)
+	for _, c := range reply.Calls {
+		req.Messages = append(req.Messages, llm.ResultMessage(c.ID, c.Function.Name, tool.Result{Output: tool.Text("the list")}))
+	}
+	for _, want := range []string{"whole", "another"} {
+		reply, err := Collect(t.Context(), t, model, req)
+		if err != nil || reply.Text != want {
+			t.Errorf("got %+v, %v, want %s", reply, err, want)
+		}
+		req.Model = "another-model"
 	}
 }
 

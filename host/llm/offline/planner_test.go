@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -195,7 +196,7 @@ func models(t *testing.T) map[string]llm.Model {
 	server := NewServer(Planner{}, "")
 	return map[string]llm.Model{
 		"direct":        direct{},
-		"over the wire": openai.New(openai.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, server)}),
+		"over the wire": openai.New(provider.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, server)}),
 	}
 }
 

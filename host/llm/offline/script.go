@@ -28,8 +28,9 @@ const maxScriptBytes = 16 << 20
 //	{"text":"I look.","tool_calls":[{"id":"a","name":"file_read","arguments":{"path":"x"}}],"chunk_bytes":3}
 //
 // arguments may be a string, which is then sent as it is, malformed or not. An
-// id may be left out. finish and usage ({"input_tokens":1,"output_tokens":2})
-// may be set. Or a line is a fault:
+// id may be left out. finish and usage ({"input_tokens":1,"output_tokens":2}, also
+// cached_tokens and reasoning_tokens) may be set, reasoning, and the signature that has to
+// come back with it. Or a line is a fault:
 //
 //	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
 //	{"text":"half","cut_after_bytes":40}   close the connection in the stream
@@ -60,6 +61,8 @@ type scriptStep struct {
 
 // scriptLine is the form of a line.
 type scriptLine struct {
+	Reasoning  string              `json:"reasoning"`
+	Signature  string              `json:"signature"`
 	Text       string              `json:"text"`
 	ToolCalls  []scriptCall        `json:"tool_calls"`
 	Finish     openai.FinishReason `json:"finish"`
@@ -86,8 +89,10 @@ type scriptCall struct {
 }
 
 type scriptUsage struct {
-	InputTokens  int `json:"input_tokens"`
-	OutputTokens int `json:"output_tokens"`
+	InputTokens     int `json:"input_tokens"`
+	OutputTokens    int `json:"output_tokens"`
+	CachedTokens    int `json:"cached_tokens"`
+	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
 type scriptError struct {
@@ -141,7 +146,7 @@ func parseStep(line []byte) (scriptStep, error) {
 	}
 	step := scriptStep{expect: l.Expect, expectNot: l.ExpectNot}
 	a := &step.answer
-	*a = Answer{Text: l.Text, Finish: l.Finish, ChunkBytes: l.ChunkBytes}
+	*a = Answer{Reasoning: l.Reasoning, Signature: l.Signature, Text: l.Text, Finish: l.Finish, ChunkBytes: l.ChunkBytes}
 	for i, c := range l.ToolCalls {
 		args, err := c.arguments()
 		if err != nil {
@@ -153,6 +158,12 @@ func parseStep(line []byte) (scriptStep, error) {
 		a.Usage = &openai.Usage{
 			PromptTokens: l.Usage.InputTokens, CompletionTokens: l.Usage.OutputTokens,
 			TotalTokens: l.Usage.InputTokens + l.Usage.OutputTokens,
+		}
+		if n := l.Usage.CachedTokens; n > 0 {
+			a.Usage.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: n}
+		}
+		if n := l.Usage.ReasoningTokens; n > 0 {
+			a.Usage.CompletionTokensDetails = &openai.CompletionTokensDetails{ReasoningTokens: n}
 		}
 	}
 	a.Fault = Fault{Status: l.Status, CutAfter: l.CutAfter, Stall: l.Stall, Empty: l.Empty, Raw: l.Raw, Flood: l.Flood}

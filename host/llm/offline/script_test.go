@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 func script(t testing.TB, lines ...string) *Script {
@@ -55,7 +56,7 @@ func TestScriptAssertsWhatComesBack(t *testing.T) {
 		`# The model looks, and gets what the tool found.`,
 		`{"tool_calls":[{"id":"a","name":"ls","arguments":{"path":"."}}],"expect":["list the \"files\"","\"stream\":true"],"expect_not":["secret"]}`,
 		`{"text":"There are two.","expect":["\"tool_success\":true","a.txt\nsrc/"]}`)
-	model := openai.New(openai.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, NewServer(s, ""))})
+	model := openai.New(provider.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, NewServer(s, ""))})
 	messages := turn(t, model, []llm.Message{user(`list the "files"`)}, allTools, results)
 	if got := messages[len(messages)-1]; got.Content != "There are two." || s.Remaining() != 0 {
 		t.Errorf("got %+v, %d lines are left", got, s.Remaining())
@@ -65,7 +66,7 @@ func TestScriptAssertsWhatComesBack(t *testing.T) {
 func TestScriptRefusesWhatItDoesNotExpect(t *testing.T) {
 	ask := func(t *testing.T, s *Script) string {
 		t.Helper()
-		model := openai.New(openai.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, NewServer(s, ""))})
+		model := openai.New(provider.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, NewServer(s, ""))})
 		_, err := llmtest.Collect(t.Context(), t, model, llmtest.Request())
 		failure, ok := errors.AsType[*llm.ProviderError](err)
 		if !ok || failure.Status != http.StatusBadRequest || failure.Retryable {

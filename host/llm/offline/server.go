@@ -32,6 +32,10 @@ type Request struct {
 
 // Answer is what a [Responder] answers: one step of a model or a fault.
 type Answer struct {
+	// Reasoning comes before the text, and Signature is what the client has to send back
+	// with it, where the wire format has such.
+	Reasoning, Signature string
+
 	Text  string
 	Calls []openai.ToolCall // Index is ignored; the type is always "function"
 	// Finish is "tool_calls" or "stop" when empty.
@@ -305,6 +309,7 @@ type chunkChoice struct {
 
 type chunkDelta struct {
 	Role      string      `json:"role,omitempty"`
+	Reasoning string      `json:"reasoning_content,omitempty"` // as DeepSeek and vLLM name it
 	Content   string      `json:"content,omitempty"`
 	ToolCalls []chunkCall `json:"tool_calls,omitempty"`
 }
@@ -333,6 +338,11 @@ func stream(req *Request, a Answer) []byte {
 	send := func(d chunkDelta) { event([]chunkChoice{{Delta: d}}, nil) }
 
 	send(chunkDelta{Role: openai.ChatMessageRoleAssistant})
+	for text := a.Reasoning; text != ""; {
+		piece := firstPiece(text, size)
+		text = text[len(piece):]
+		send(chunkDelta{Reasoning: piece})
+	}
 	for text := a.Text; text != ""; {
 		piece := firstPiece(text, size)
 		text = text[len(piece):]

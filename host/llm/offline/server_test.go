@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 const hello = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
@@ -203,7 +204,7 @@ func TestServerOverTCP(t *testing.T) {
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	model := openai.New(openai.Options{BaseURL: base, APIKey: "secret", HTTPClient: &http.Client{Transport: transport}})
+	model := openai.New(provider.Options{BaseURL: base, APIKey: "secret", HTTPClient: &http.Client{Transport: transport}})
 	messages := turn(t, model, []llm.Message{user("list files then read a.txt")}, allTools, results)
 	got, _ := calls(messages)
 	if diff := cmp.Diff([]string{`ls(path=".")`, `file_read(path="a.txt")`}, got); diff != "" {

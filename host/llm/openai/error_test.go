@@ -18,6 +18,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
@@ -54,7 +55,7 @@ func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			model := New(Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+			model := New(provider.Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
 				Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tt.body))}, nil
 				}),
@@ -69,7 +70,7 @@ func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
 }
 
 func TestTheHintSaysThatNoKeyIsSet(t *testing.T) {
-	got := failure(t, New(Options{KeyEnv: "XAI_API_KEY", BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+	got := failure(t, New(provider.Options{KeySource: "the environment variable XAI_API_KEY", BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
 		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return respond(401, ""), nil }),
 	}}))
 	if !strings.Contains(got.Hint, "no API key is set") || !strings.Contains(got.Hint, "XAI_API_KEY") {
@@ -87,49 +88,23 @@ func failure(t *testing.T, model *Model) *llm.ProviderError {
 	return got
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	tests := []struct {
-		name, seconds, ms string
-		want              time.Duration
-	}{
-		{"nothing", "", "", 0},
-		{"seconds", "7", "", 7 * time.Second},
-		{"a fraction", "0.5", "", 500 * time.Millisecond},
-		{"milliseconds come first", "7", "1500", 1500 * time.Millisecond},
-		{"a date", "Fri, 02 Jan 2026 03:05:05 GMT", "", time.Minute},
-		{"a date that is past", "Fri, 02 Jan 2026 03:00:00 GMT", "", 0},
-		{"less than nothing", "-5", "", 0},
-		{"more than a Duration can hold", "1e300", "", 30 * 24 * time.Hour},
-		{"no number", "NaN", "", 0},
-		{"nonsense", "soon", "", 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			header := http.Header{"Retry-After": {tt.seconds}, "Retry-After-Ms": {tt.ms}}
-			if got := retryAfter(header, now); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
-	}
-	t.Run("a date in an answer", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { // it is midnight of 1 January 2000
-			got := failure(t, New(withModel(scriptedServer(t, `{"status":503,"headers":{"Retry-After":"Sat, 01 Jan 2000 00:01:00 GMT"}}`))))
-			if got.RetryAfter != time.Minute {
-				t.Errorf("got %v", got.RetryAfter)
-			}
-		})
+func TestADateInAnAnswerIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is midnight of 1 January 2000
+		got := failure(t, New(withModel(scriptedServer(t, `{"status":503,"headers":{"Retry-After":"Sat, 01 Jan 2000 00:01:00 GMT"}}`))))
+		if got.RetryAfter != time.Minute {
+			t.Errorf("got %v", got.RetryAfter)
+		}
 	})
 }
 
-func withModel(opts Options) Options {
+func withModel(opts provider.Options) provider.Options {
 	opts.Model = "m"
 	return opts
 }
 
 func TestTheKeyStaysOutOfErrors(t *testing.T) {
 	key := llmtest.APIKey
-	half := strings.Repeat("x", maxMessageRunes-10) + key // the cut would leave half of it
+	half := strings.Repeat("x", 490) + key // the cut would leave half of it
 	answers := map[string]func() (*http.Response, error){
 		"in a message": func() (*http.Response, error) {
 			return respond(401, `{"error":{"message":"`+key+`","code":"`+key+`"}}`), nil
@@ -151,7 +126,7 @@ func TestTheKeyStaysOutOfErrors(t *testing.T) {
 	}
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
-			model := New(Options{APIKey: key, BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+			model := New(provider.Options{APIKey: key, BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
 				Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 					if r.Header.Get("Authorization") != "Bearer "+key {
 						t.Errorf("sent %v", r.Header)
@@ -167,7 +142,7 @@ func TestTheKeyStaysOutOfErrors(t *testing.T) {
 			if strings.Contains(text, key[:len(key)-4]) {
 				t.Errorf("the key is in %s", text)
 			}
-			if text := fmt.Sprintf("%v %+v %#v %s", model, model, model, model.opts); strings.Contains(text, key) {
+			if text := fmt.Sprintf("%v %+v %#v %s", model, model, model, model.Options); strings.Contains(text, key) {
 				t.Errorf("the key is in the model's text: %s", text)
 			}
 		})
@@ -197,7 +172,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 	defer thief.Close()
 	front := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	defer front.Close()
-	got := failure(t, New(Options{APIKey: llmtest.APIKey, BaseURL: front.URL + "/v1", Model: "m", HTTPClient: real}))
+	got := failure(t, New(provider.Options{APIKey: llmtest.APIKey, BaseURL: front.URL + "/v1", Model: "m", HTTPClient: real}))
 	if got.Status != 307 || got.Retryable || !strings.Contains(got.Message, "refused") {
 		t.Errorf("got %+v", got)
 	}
@@ -247,7 +222,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := failure(t, New(Options{Name: "test", BaseURL: tt.base, Model: "m", HTTPClient: tt.client}))
+			got := failure(t, New(provider.Options{Name: "test", BaseURL: tt.base, Model: "m", HTTPClient: tt.client}))
 			if got.Provider != "test" || got.Retryable != tt.retryable || !strings.Contains(got.Message, tt.message) ||
 				!strings.Contains(got.Hint, tt.hint) || tt.hint == "" && got.Hint != "" {
 				t.Errorf("got %+v", got)
@@ -262,13 +237,13 @@ func TestConnectionsThatFail(t *testing.T) {
 func TestOptionsThatCannotWork(t *testing.T) {
 	tests := []struct {
 		name string
-		opts Options
+		opts provider.Options
 		want string
 	}{
-		{"no model", Options{}, "no model is named"},
-		{"a key with a line end", Options{Model: "m", APIKey: "sk-secret\n"}, "the API key holds"},
-		{"a model of another endpoint", Options{Model: "code-davinci-002"}, "not supported"},
-		{"a model that takes no tools", Options{Model: "gpt-6-astra"}, "requires the Responses API"},
+		{"no model", provider.Options{}, "no model is named"},
+		{"a key with a line end", provider.Options{Model: "m", APIKey: "sk-secret\n"}, "the API key holds"},
+		{"a model of another endpoint", provider.Options{Model: "code-davinci-002"}, "not supported"},
+		{"a model that takes no tools", provider.Options{Model: "gpt-6-astra"}, "requires the Responses API"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 func TestModels(t *testing.T) {
@@ -29,7 +30,7 @@ func TestModels(t *testing.T) {
 		"a list without an end":       {200, `{"data":[` + strings.Repeat(`{"id":"a"},`, 1<<20), nil, ""},
 	} {
 		var got *http.Request
-		m := New(Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1/", HTTPClient: &http.Client{
+		m := New(provider.Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1/", HTTPClient: &http.Client{
 			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				got = r
 				return respond(c.status, c.body), nil
@@ -47,7 +48,7 @@ func TestModels(t *testing.T) {
 
 func TestModelsOfASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := New(Options{BaseURL: "http://model.test/v1", StallTimeout: time.Minute, HTTPClient: &http.Client{
+		m := New(provider.Options{BaseURL: "http://model.test/v1", StallTimeout: time.Minute, HTTPClient: &http.Client{
 			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				<-r.Context().Done()
 				return nil, r.Context().Err()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -86,13 +87,13 @@ func TestMessagesOnTheWire(t *testing.T) {
 			`{"role":"assistant","content":"done"}`,
 		},
 	}, {
-		name: "only the text directly before the calls belongs to them",
+		name: "the texts of a step are one",
 		messages: []llm.Message{
 			say(llm.User, "hello"), say(llm.Assistant, "one"), say(llm.Assistant, "two"), callMsg("a", "ls", ""), resultMsg("a", "A"),
 		},
 		want: []string{
-			hello, `{"role":"assistant","content":"one"}`,
-			`{"role":"assistant","content":"two","tool_calls":[` + wireCall("a", "ls", "{}") + `]}`, wireResult("a", "A"),
+			hello,
+			`{"role":"assistant","content":"one\n\ntwo","tool_calls":[` + wireCall("a", "ls", "{}") + `]}`, wireResult("a", "A"),
 		},
 	}, {
 		name: "results stand in the order of the calls, right after them",
@@ -240,7 +241,7 @@ func TestRequestOnTheWire(t *testing.T) {
 
 func TestWithoutAKeyNoneIsSent(t *testing.T) {
 	var header http.Header
-	model := New(Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	model := New(provider.Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		header = r.Header
 		return sse("data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), nil
 	})}})
@@ -294,7 +295,7 @@ func TestUsageIsAskedForUntilThatIsRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var asked []bool
-			model := New(Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			model := New(provider.Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 				body, err := io.ReadAll(req.Body)
 				if err != nil {
 					return nil, err
@@ -315,23 +316,5 @@ func TestUsageIsAskedForUntilThatIsRefused(t *testing.T) {
 				t.Errorf("asked for usage: %v", asked)
 			}
 		})
-	}
-}
-
-func TestResultsAreTranslatedOnceAndNeverStale(t *testing.T) {
-	result := func(output string) llm.Message {
-		return llm.ResultMessage("c", "grep", tool.Result{Output: tool.Text(output)})
-	}
-	ask := llm.CallMessage(llm.NewCall("c", "grep", "{}"))
-	var r results
-	for i, output := range []string{"one", "one", "two", ""} {
-		messages := []llm.Message{ask, result(output)}
-		kept := len(r.last[string(messages[1].Data)].text)
-		if wire := wireMessages(messages, r.begin()); !strings.Contains(wire[1].Content, `"output":"`+output+`"`) {
-			t.Errorf("request %d: the result is %s", i, wire[1].Content)
-		}
-		if (kept > 0) != (i == 1) || len(r.last) != 1 {
-			t.Errorf("request %d: %d bytes were kept of it, and %d results are", i, kept, len(r.last))
-		}
 	}
 }

@@ -1,16 +1,16 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 // The wire format as servers send it, which is not quite as it is documented:
@@ -33,6 +33,8 @@ type choice struct {
 type delta struct {
 	Content   json.RawMessage `json:"content"`
 	Refusal   json.RawMessage `json:"refusal"`
+	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek, xAI, vLLM
+	Thoughts  json.RawMessage `json:"reasoning"`         // OpenRouter, Groq
 	ToolCalls []callPiece     `json:"tool_calls"`
 }
 
@@ -48,11 +50,17 @@ type callPiece struct {
 type usage struct {
 	PromptTokens     json.RawMessage `json:"prompt_tokens"`
 	CompletionTokens json.RawMessage `json:"completion_tokens"`
+	Prompt           struct {
+		Cached json.RawMessage `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	Completion struct {
+		Reasoning json.RawMessage `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // decode yields the answer of one stream. It returns nil when the answer is
 // complete or yield returned false.
-func (m *Model) decode(x *exchange, stream *openai.ChatCompletionStream, yield func(llm.Delta) bool) error {
+func (m *Model) decode(x *provider.Exchange, stream *openai.ChatCompletionStream, yield func(llm.Delta) bool) error {
 	var (
 		calls  calls
 		finish llm.FinishReason
@@ -62,18 +70,10 @@ func (m *Model) decode(x *exchange, stream *openai.ChatCompletionStream, yield f
 	for {
 		line, err := stream.RecvRaw()
 		if err != nil {
-			ended := errors.Is(err, io.EOF) // also for [DONE], and for a connection that just ends
-			switch {
-			case x.parent.Err() != nil:
-				return x.explain(err)
-			case finish != "":
-				// The answer is whole; what is missing is at most the usage.
-			case ended && events == 0:
-				return &llm.ProviderError{Provider: m.provider, Message: "the stream is empty", Retryable: true}
-			case ended:
-				return m.endedEarly(nil)
-			default:
-				return x.explain(err)
+			// io.EOF is also [DONE]. Once there is a finish the answer is whole; what is
+			// missing is at most the usage.
+			if finish == "" || x.Cancelled() {
+				return x.Ended(err, events == 0)
 			}
 			if finish == llm.FinishStop && len(calls.list) > 0 {
 				finish = llm.FinishTools // as Ollama should have said
@@ -84,20 +84,20 @@ func (m *Model) decode(x *exchange, stream *openai.ChatCompletionStream, yield f
 		events++
 		var c chunk
 		if err := json.Unmarshal(line, &c); err != nil {
-			return &llm.ProviderError{
-				Provider: m.provider, Retryable: true,
-				Message: "it sent an event that is not in the format of the API: " + strconv.Quote(m.clean(string(line), 80)),
-			}
+			return m.BadEvent(line)
 		}
 		if isSet(c.Error) {
-			return m.inStream(parseErrorValue(c.Error))
+			return m.InStream(provider.ParseSaid(c.Error), c.Error)
 		}
-		if textOf(c.Object) == "error" {
-			return m.inStream(parseErrorValue(line))
+		if provider.Text(c.Object) == "error" {
+			return m.InStream(provider.ParseSaid(line), line)
 		}
 		var u usage
 		if isSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil {
-			last = &llm.Usage{InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens)}
+			last = &llm.Usage{
+				InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens),
+				CachedTokens: count(u.Prompt.Cached), ReasoningTokens: count(u.Completion.Reasoning),
+			}
 		}
 		for _, choice := range c.Choices {
 			if n, ok := number(choice.Index); ok && n != 0 {
@@ -107,13 +107,13 @@ func (m *Model) decode(x *exchange, stream *openai.ChatCompletionStream, yield f
 			if err != nil {
 				return err
 			}
-			if (d.Text != "" || len(d.Calls) > 0) && !yield(d) {
+			if (d.Reasoning != "" || d.Text != "" || len(d.Calls) > 0) && !yield(d) {
 				return nil
 			}
-			switch reason := textOf(choice.FinishReason); {
+			switch reason := provider.Text(choice.FinishReason); {
 			case reason == "":
 			case reason == "error":
-				return m.inStream(errorBody{})
+				return m.InStream(provider.Said{}, line)
 			case finish == "": // some servers repeat it
 				finish = finishReason(reason)
 			}
@@ -129,17 +129,17 @@ func (m *Model) choiceDelta(calls *calls, c choice) (llm.Delta, error) {
 	if piece == nil {
 		return llm.Delta{}, nil
 	}
-	d := llm.Delta{Text: contentText(piece.Content) + contentText(piece.Refusal)}
+	d := llm.Delta{Reasoning: cmp.Or(contentText(piece.Reasoning), contentText(piece.Thoughts)), Text: contentText(piece.Content) + contentText(piece.Refusal)}
 	for _, p := range piece.ToolCalls {
 		args, whole := arguments(p.Function.Arguments)
-		call := llm.CallDelta{ID: textOf(p.ID), Name: textOf(p.Function.Name), Arguments: args}
+		call := llm.CallDelta{ID: provider.Text(p.ID), Name: provider.Text(p.Function.Name), Arguments: args}
 		if call.ID == "" && call.Name == "" && call.Arguments == "" {
 			continue // says nothing, so it begins no call
 		}
 		index, ok := number(p.Index)
 		call.Index = calls.place(index, ok, call, whole)
 		if len(calls.list) > llm.MaxCalls {
-			return d, m.tooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
+			return d, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
 		d.Calls = append(d.Calls, call)
 	}
@@ -265,13 +265,12 @@ func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 
 // number is an integer; not ok for anything else, however large.
 func number(raw json.RawMessage) (int, bool) {
-	n, err := strconv.Atoi(textOf(raw))
+	n, err := strconv.Atoi(provider.Text(raw))
 	return n, err == nil
 }
 
-// count is a number of tokens. No answer has more than a thousand million of them,
-// whatever the server says: sums of a session must not overflow.
+// count is a number of tokens.
 func count(raw json.RawMessage) int {
 	n, _ := number(raw)
-	return min(max(n, 0), 1_000_000_000)
+	return llm.Tokens(int64(n))
 }

@@ -15,11 +15,12 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 // over is a model whose server answers each request with the body.
 func over(body string) *Model {
-	return New(Options{
+	return New(provider.Options{
 		APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m",
 		HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { return sse(body), nil })},
 	})
@@ -185,7 +186,7 @@ func TestBrokenStreams(t *testing.T) {
 		{name: "a whole answer", stream: `{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}`, want: "the answer is JSON, not an event stream; the server does not stream here"},
 		{name: "an error in JSON", stream: "{\n  \"error\": {\"message\": \"no such\\u001b model\", \"code\": \"model_not_found\"}\n}", want: "no such model", code: "model_not_found"},
 		{name: "some text", stream: "hello " + llmtest.APIKey, want: `the answer is not an event stream: "hello [key]"`},
-		{name: "a line that is too long", stream: "data: " + strings.Repeat("x", maxLineBytes) + "\n", want: "it sent a line of more than 8 MiB", code: "stream_too_large"},
+		{name: "a line that is too long", stream: "data: " + strings.Repeat("x", 8<<20) + "\n", want: "it sent a line of more than 8 MiB", code: "stream_too_large"},
 		{name: "too many calls", stream: stream(func() (chunks []string) {
 			for i := range llm.MaxCalls + 1 {
 				chunks = append(chunks, toolCalls(fmt.Sprintf(`{"index":%d,"function":{"name":"ls","arguments":""}}`, i*1000)))
@@ -234,16 +235,16 @@ func TestAnEndlessAnswerIsReadToTheLimitOnly(t *testing.T) {
 		most   int64
 	}{
 		{"one line, below the limit of the stream", "x", 200, 1 << 20, 1 << 20},
-		{"one line, below the limit of a line", "data: x", 200, 1 << 40, maxLineBytes},
+		{"one line, below the limit of a line", "data: x", 200, 1 << 40, 8 << 20},
 		{"many comments", ": ping\n", 200, 1 << 20, 1 << 20},
 		{"many events", "data: " + textChunk + "\n\n", 200, 1 << 20, 1 << 20},
-		{"a web page", "<html>\n", 200, 1 << 40, maxErrorBytes},
-		{"an error", "oops ", 500, 1 << 40, maxErrorBytes},
+		{"a web page", "<html>\n", 200, 1 << 40, 64 << 10},
+		{"an error", "oops ", 500, 1 << 40, 64 << 10},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			body := &endless{piece: tt.piece}
-			model := New(Options{
+			model := New(provider.Options{
 				BaseURL: "http://model.test/v1", Model: "m", MaxStreamBytes: tt.limit,
 				HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: body}, nil
@@ -275,7 +276,7 @@ func TestAnyByteIsLife(t *testing.T) {
 			}
 			io.WriteString(w, "\n"+stream(textChunk, stopChunk))
 		}))
-		model := New(Options{BaseURL: "http://model.test/v1", Model: "m", StallTimeout: 20 * time.Second, HTTPClient: client})
+		model := New(provider.Options{BaseURL: "http://model.test/v1", Model: "m", StallTimeout: 20 * time.Second, HTTPClient: client})
 		reply, err := llmtest.Collect(t.Context(), t, model, llmtest.Request())
 		if err != nil || reply.Finish != llm.FinishStop {
 			t.Errorf("got %+v, %v", reply, err)
@@ -298,7 +299,7 @@ func TestASlowUploadIsLife(t *testing.T) {
 			}
 			io.WriteString(w, stream(textChunk, stopChunk))
 		}))
-		model := New(Options{BaseURL: "http://model.test/v1", Model: "m", StallTimeout: 20 * time.Second, HTTPClient: client})
+		model := New(provider.Options{BaseURL: "http://model.test/v1", Model: "m", StallTimeout: 20 * time.Second, HTTPClient: client})
 		req := llmtest.Request()
 		req.Messages[1].Content = strings.Repeat("x", 1<<20)
 		if reply, err := llmtest.Collect(t.Context(), t, model, req); err != nil || reply.Finish != llm.FinishStop {
@@ -332,7 +333,7 @@ func FuzzStream(f *testing.F) {
 		f.Add([]byte(body), 429)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		model := New(Options{
+		model := New(provider.Options{
 			APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m", MaxStreamBytes: 1 << 16,
 			HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {string(body)}}, Body: io.NopCloser(strings.NewReader(string(body)))}, nil

@@ -7,10 +7,11 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/offline"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 // scriptedServer serves a script in memory and checks that all of it was used.
-func scriptedServer(t testing.TB, script ...string) Options {
+func scriptedServer(t testing.TB, script ...string) provider.Options {
 	t.Helper()
 	s, err := offline.ParseScript("script", strings.NewReader(strings.Join(script, "\n")))
 	if err != nil {
@@ -22,7 +23,7 @@ func scriptedServer(t testing.TB, script ...string) Options {
 			t.Errorf("%d lines of the script were not used", n)
 		}
 	})
-	return Options{
+	return provider.Options{
 		APIKey:         llmtest.APIKey,
 		BaseURL:        "http://model.test/v1",
 		StallTimeout:   llmtest.StallTimeout,
@@ -34,5 +35,5 @@ func scriptedServer(t testing.TB, script ...string) Options {
 func TestModelPassesTheSuite(t *testing.T) {
 	llmtest.Run(t, func(t testing.TB, script []string) llm.Model {
 		return New(scriptedServer(t, script...))
-	})
+	}, llmtest.Signatures)
 }

@@ -130,7 +130,7 @@ func (s *Store) Close() error {
 // check refuses a draft that could not be read back as it was written.
 func check(d session.Draft) error {
 	switch d.Type {
-	case session.TypeDelta, session.TypeRestart, session.TypeCallState, session.TypeProgress:
+	case session.TypeDelta, session.TypeReasoning, session.TypeRestart, session.TypeCallState, session.TypeProgress:
 		return fmt.Errorf("type %q is never stored", d.Type)
 	case "":
 		return errors.New("type is empty")

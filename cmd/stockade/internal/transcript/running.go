@@ -62,7 +62,11 @@ func (t *Transcript) waits(now time.Time) (what, next string) {
 			return t.retryWords(left)
 		}
 	}
-	return fmt.Sprintf("waiting for the model, %d s", max(waited, 0)/time.Second), ""
+	what = "waiting for the model"
+	if t.thinks {
+		what = "the model thinks"
+	}
+	return fmt.Sprintf("%s, %d s", what, max(waited, 0)/time.Second), ""
 }
 
 // state is what stands at the right of a call that is not shown yet.

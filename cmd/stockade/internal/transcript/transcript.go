@@ -76,6 +76,7 @@ type Transcript struct {
 	provider string
 	changed  int       // calls of this turn that have changed something
 	waiting  time.Time // since when the model is waited for; zero: it is not
+	thinks   bool      // and that it does since then
 	writes   bool      // it has begun to answer, and may go on at any time
 	said     bool      // it has answered something since its last call
 	retry    *session.Restart
@@ -123,13 +124,17 @@ func (t *Transcript) Show(e session.Event) []Part {
 	switch e.Type {
 	case session.TypeDelta:
 		if d, ok := body[session.Delta](e); ok && d.Text != "" {
-			t.waiting, t.retry, t.writes, t.said = e.Time, nil, true, true
+			t.waiting, t.retry, t.thinks, t.writes, t.said = e.Time, nil, false, true, true
 			out.answer(d.Text)
+		}
+	case session.TypeReasoning:
+		if t.retry = nil; !t.thinks {
+			t.waiting, t.thinks, t.writes = e.Time, true, false
 		}
 	case session.TypeRestart:
 		if d, ok := body[session.Restart](e); ok {
 			begun := t.writes
-			t.waiting, t.retry, t.writes = e.Time, &d, false
+			t.waiting, t.retry, t.thinks, t.writes = e.Time, &d, false, false
 			out = append(out, Part{Restart: true})
 			if !t.o.Live || begun { // what stands there is no answer
 				why, next := t.retryWords(time.Duration(d.WaitMS) * time.Millisecond)
@@ -139,11 +144,11 @@ func (t *Transcript) Show(e session.Event) []Part {
 	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
 		t.began(e, &out)
 	case session.TypeStepEnded:
-		t.waiting, t.retry, t.writes = time.Time{}, nil, false
+		t.waiting, t.retry, t.thinks, t.writes = time.Time{}, nil, false, false
 	case session.TypeTurnEnded:
 		out.rows(t.rest())
 		t.ended, _ = body[session.TurnEnded](e)
-		t.waiting, t.retry, t.writes = time.Time{}, nil, false
+		t.waiting, t.retry, t.thinks, t.writes = time.Time{}, nil, false, false
 		apart := func(rows []string) {
 			if rows != nil && (t.last == rowsShown || len(out) > 0) {
 				out.rows([]string{""})
@@ -305,8 +310,11 @@ func (t *Transcript) summary() (out []string) {
 	add("%s", words.Duration(time.Duration(e.DurationMS)*time.Millisecond))
 	if tokens > 0 {
 		used := ""
+		if n := e.Usage.CachedTokens; n > 0 {
+			used = ", " + words.Exact(int64(n)) + " cached"
+		}
 		if c := e.Context; c != nil && c.Limit > 0 {
-			used = fmt.Sprintf(" (%d %% of the context)", (c.Used*100+c.Limit/2)/c.Limit)
+			used += fmt.Sprintf(" (%d %% of the context)", (c.Used*100+c.Limit/2)/c.Limit)
 		}
 		add("%s tokens%s", words.Exact(tokens), used)
 	}

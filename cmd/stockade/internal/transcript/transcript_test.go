@@ -349,6 +349,8 @@ func TestATurnHasRoom(t *testing.T) {
 	cost := 0.0042
 	end := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, Calls: 4, Failed: 3, Denied: 1, Stopped: 1, DurationMS: 3400,
 		Usage: llm.Usage{InputTokens: 2000, OutputTokens: 310}, Context: &session.ContextUse{Used: 2400, Limit: 20000}, Cost: &cost})
+	cached := event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndAnswered, DurationMS: 3400,
+		Usage: llm.Usage{InputTokens: 2000, OutputTokens: 310, CachedTokens: 1800}, Context: &session.ContextUse{Used: 2400, Limit: 20000}, Cost: &cost})
 	changes := event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "x", Kind: tool.Created}}})
 	for name, c := range map[string]struct {
 		events []session.Event
@@ -357,6 +359,7 @@ func TestATurnHasRoom(t *testing.T) {
 		"with all that is known": {[]session.Event{delta("I "), delta("look."), proposed("a", "file_read", `{"path":"a"}`), changes, gave("a", "x"), delta("Done."), end},
 			"\n{I }\n{look.}\n\n  1  file_read a                                              created     3 ms\n     │ created x\n\n{Done.}\n\n" +
 				"  4 calls (1 failed, 1 not allowed, 1 stopped) · 1 change · 3.4 s ·\n    2,310 tokens (12 % of the context) · $0.0042\n"},
+		"with tokens from the cache of the provider": {[]session.Event{delta("Hello."), cached}, "\n{Hello.}\n\n  3.4 s · 2,310 tokens, 1,800 cached (12 % of the context) · $0.0042\n"},
 		"without calls and tokens": {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
 		"without an answer":        {[]session.Event{delta("I look."), proposed("a", "ls", `{"path":"a"}`), gave("a", "x"), ended(0)}, "\n{I look.}\n\n  1  ls a                                                      1 line     3 ms\n     │ x\n\n     the model has answered nothing; ask again, or in other words\n"},
 		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
@@ -434,6 +437,7 @@ func TestWhatRunsIsLive(t *testing.T) {
 	}{
 		"a retry after a long error": {[]session.Event{started, long}, 5, "  * the provider failed: openai a…; next try in 28 s, 2 of 4   Ctrl-C stops it"},
 		"the model":                  {[]session.Event{started}, 5, "  * waiting for the model, 14 s   Ctrl-C stops it"},
+		"a model that thinks":        {[]session.Event{started, at(4000, event(session.TypeReasoning, "", session.Reasoning{Bytes: 9})), at(9000, event(session.TypeReasoning, "", session.Reasoning{Bytes: 9}))}, 5, "  * the model thinks, 10 s   Ctrl-C stops it"},
 		"a retry":                    {[]session.Event{started, restart}, 5, "  * the provider is busy (429); next try in 28 s, 2 of 4   Ctrl-C stops it"},
 		"a command, with what it wrote last": {bash, 3, `
   1  bash  go test ./...                              * 14 s   Ctrl-C stops it

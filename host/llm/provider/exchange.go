@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,26 +18,34 @@ import (
 // what it says.
 const maxErrorBytes = 64 << 10
 
-// exchange is one request and its answer. go-openai uses it as its HTTP
-// client; answers that are not a stream end here, because go-openai would read
-// them without bound and lose their headers.
-type exchange struct {
-	m      *Model
-	ctx    context.Context // ends when the server is silent for too long
-	parent context.Context
-	client http.Client
-	watch  *watch
-	sent   bool    // go-openai found nothing wrong with the request
-	events *events // of the answer, once there is one
+// Exchange is one request and its answer, which begins with [Client.Begin]. It is the
+// HTTP client of a library: answers that are not a stream end here, because libraries
+// would read them without bound and lose their headers.
+type Exchange struct {
+	// Events has the lines of a stream passed on that begin an event, and those that end
+	// one; else there are only those with data.
+	Events bool
+	// Lines: the stream has a JSON value in each line, and is no event stream.
+	Lines bool
+
+	c       *Client
+	ctx     context.Context // ends when the server is silent for too long
+	parent  context.Context
+	client  http.Client
+	watch   *watch
+	instead []byte // what the pieces are sent for
+	pieces  Pieces
+	sent    bool    // the library found nothing wrong with the request
+	stream  *stream // of the answer, once there is one
 }
 
-// newExchange begins an exchange; done must be called at its end.
-func (m *Model) newExchange(parent context.Context) (x *exchange, done func()) {
+// Begin begins an exchange; done must be called at its end.
+func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	x = &exchange{m: m, ctx: ctx, parent: parent}
-	x.watch = newWatch(m.opts.StallTimeout, func() { cancel(errStalled) })
+	x = &Exchange{c: c, ctx: ctx, parent: parent}
+	x.watch = newWatch(c.StallTimeout, func() { cancel(errStalled) })
 	x.client = http.Client{
-		Transport: m.opts.HTTPClient.Transport,
+		Transport: c.HTTPClient.Transport,
 		// The key and the conversation are for the host that was configured only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -46,9 +55,29 @@ func (m *Model) newExchange(parent context.Context) (x *exchange, done func()) {
 	}
 }
 
-// Do sends the request. It returns a response only for a stream.
-func (x *exchange) Do(req *http.Request) (*http.Response, error) {
+// Context is that of the request.
+func (x *Exchange) Context() context.Context { return x.ctx }
+
+// Post sends pieces to a path of the server. Answers are as with [Exchange.Do].
+func (x *Exchange) Post(path string, header http.Header, body Pieces) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, strings.TrimRight(x.c.BaseURL, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	req.Header.Set("Content-Type", "application/json")
+	body.setBody(req)
+	return x.Do(req)
+}
+
+// Do sends a request, whose context is x's. It returns a response only for a stream.
+func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 	x.sent = true
+	if x.instead != nil {
+		if err := x.splice(req); err != nil {
+			return nil, err
+		}
+	}
 	if req.Body != nil {
 		req.Body = struct {
 			io.Reader
@@ -68,25 +97,44 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		if err != nil && x.ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, x.m.status(resp.StatusCode, resp.Header, text)
+		return nil, x.c.status(resp.StatusCode, resp.Header, text)
 	}
-	x.events = newEvents(body, x.m.opts.MaxStreamBytes, x.m.fault)
+	x.stream = x.newStream(body)
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{x.events, resp.Body}
+	}{x.stream, resp.Body}
 	return resp, nil
 }
 
-// explain turns whatever ended the exchange into the error to report.
-func (x *exchange) explain(err error) error {
+// Next is what the next line with data of the stream holds, until the next call of it;
+// io.EOF at its end. It is for whoever does not read the body of the response.
+func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
+
+// Ended turns what ended a stream into the error to report: an error of reading, or
+// io.EOF, where the answer has not been complete. Empty: there was no event.
+func (x *Exchange) Ended(err error, empty bool) error {
+	switch {
+	case x.parent.Err() != nil || !errors.Is(err, io.EOF):
+		return x.Explain(err)
+	case empty:
+		return x.c.Empty()
+	}
+	return x.c.EndedEarly(nil)
+}
+
+// Cancelled reports whether the caller has given up.
+func (x *Exchange) Cancelled() bool { return x.parent.Err() != nil }
+
+// Explain turns whatever ended the exchange into the error to report.
+func (x *Exchange) Explain(err error) error {
 	if x.parent.Err() != nil {
 		return context.Cause(x.parent)
 	}
 	if errors.Is(context.Cause(x.ctx), errStalled) {
 		return &llm.ProviderError{
-			Provider: x.m.provider, Retryable: true,
-			Message: "no answer for " + seconds(x.m.opts.StallTimeout),
+			Provider: x.c.Name, Retryable: true,
+			Message: "no answer for " + seconds(x.c.StallTimeout),
 			Hint:    "the server is overloaded, or the model thinks for longer than the stall time-out allows",
 			Err:     errStalled,
 		}
@@ -95,10 +143,10 @@ func (x *exchange) explain(err error) error {
 		return failure
 	}
 	if !x.sent {
-		return x.m.refuse(x.m.clean(err.Error(), maxMessageRunes), "choose another model, or another provider for it")
+		return x.c.Refuse(x.c.clean(err.Error(), maxMessageRunes), "choose another model, or another provider for it")
 	}
-	base, _ := url.Parse(x.m.opts.BaseURL) // checked before
-	return x.m.network(err, base, x.events != nil)
+	base, _ := url.Parse(x.c.BaseURL) // checked before
+	return x.c.network(err, base, x.stream != nil)
 }
 
 // errStalled is no context.DeadlineExceeded, which a caller takes for the end

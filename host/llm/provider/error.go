@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"bytes"
@@ -23,13 +23,6 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// fault makes errors. It knows the key only to keep it out of them.
-type fault struct {
-	provider string
-	key      string
-	keyEnv   string
-}
-
 const (
 	maxMessageRunes = 500
 	maxCodeRunes    = 64
@@ -40,7 +33,7 @@ const (
 
 // clean makes a server's text fit for an error message: one line, bounded,
 // without the key, which servers like to repeat when they refuse it.
-func (f fault) clean(text string, maxRunes int) string {
+func (c *Client) clean(text string, maxRunes int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -49,27 +42,28 @@ func (f fault) clean(text string, maxRunes int) string {
 	}, strings.ToValidUTF8(text, " "))
 	text = strings.Join(strings.Fields(text), " ")
 	// Before the cut, which could leave half of the key.
-	if len(f.key) >= leastKey {
-		text = strings.ReplaceAll(text, f.key, "[key]")
+	if len(c.APIKey) >= leastKey {
+		text = strings.ReplaceAll(text, c.APIKey, "[key]")
 	}
 	return llm.Cut(text, maxRunes)
 }
 
 // cause keeps err as a cause unless its text holds the key.
-func (f fault) cause(err error) error {
-	if err != nil && len(f.key) >= leastKey && strings.Contains(err.Error(), f.key) {
+func (c *Client) cause(err error) error {
+	if err != nil && len(c.APIKey) >= leastKey && strings.Contains(err.Error(), c.APIKey) {
 		return nil
 	}
 	return err
 }
 
-// refuse is the error of a request that makes no sense to send.
-func (f fault) refuse(message, hint string) *llm.ProviderError {
-	return &llm.ProviderError{Provider: f.provider, Message: message, Hint: hint}
+// Refuse is the error of a request that makes no sense to send.
+func (c *Client) Refuse(message, hint string) *llm.ProviderError {
+	return &llm.ProviderError{Provider: c.Name, Message: message, Hint: hint}
 }
 
-func (f fault) tooLarge(what string) *llm.ProviderError {
-	return &llm.ProviderError{Provider: f.provider, Code: "stream_too_large", Message: "it sent " + what}
+// TooLarge is the error of an answer over a limit.
+func (c *Client) TooLarge(what string) *llm.ProviderError {
+	return &llm.ProviderError{Provider: c.Name, Code: "stream_too_large", Message: "it sent " + what}
 }
 
 func mebibytes(n int64) string {
@@ -79,82 +73,105 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-func (f fault) endedEarly(cause error) *llm.ProviderError {
-	return &llm.ProviderError{Provider: f.provider, Message: "the stream ended early", Retryable: true, Err: f.cause(cause)}
+// Empty is the error of a stream in which nothing came.
+func (c *Client) Empty() *llm.ProviderError {
+	return &llm.ProviderError{Provider: c.Name, Message: "the stream is empty", Retryable: true}
 }
 
-func (f fault) keyHint() string {
-	if f.key == "" {
-		return "no API key is set: set the environment variable " + f.keyEnv + "; `stockade config` shows which one is read"
+// BadEvent is the error of an event that is not in the format of the API.
+func (c *Client) BadEvent(event []byte) *llm.ProviderError {
+	return &llm.ProviderError{
+		Provider: c.Name, Retryable: true,
+		Message: "it sent an event that is not in the format of the API: " + strconv.Quote(c.clean(string(event), 80)),
 	}
-	return "check the API key in the environment variable " + f.keyEnv + "; `stockade config` shows which one is read, and for which server"
 }
 
-const baseURLHint = "check the base URL (`stockade config` shows where it comes from); most servers want one that ends in /v1"
+// EndedEarly is the error of a stream that broke off.
+func (c *Client) EndedEarly(cause error) *llm.ProviderError {
+	return &llm.ProviderError{Provider: c.Name, Message: "the stream ended early", Retryable: true, Err: c.cause(cause)}
+}
+
+func (c *Client) keyHint() string {
+	if c.APIKey == "" {
+		return "no API key is set: set " + c.KeySource + "; `stockade config` shows which one is read"
+	}
+	return "check the API key in " + c.KeySource + "; `stockade config` shows which one is read, and for which server"
+}
+
+func (c *Client) urlHint() string {
+	hint := "check the base URL; `stockade config` shows where it comes from"
+	if c.Likely != "" {
+		hint += "; " + c.Likely
+	}
+	return hint
+}
 
 // notAStream is the error of an answer with status 200 that is not an event stream.
-func (f fault) notAStream(body []byte) *llm.ProviderError {
+func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	body = bytes.TrimSpace(body)
-	e := &llm.ProviderError{Provider: f.provider, Hint: baseURLHint}
+	e := &llm.ProviderError{Provider: c.Name, Hint: c.urlHint()}
 	switch {
 	case bytes.HasPrefix(body, []byte("<")):
 		e.Message = "the answer is a web page, not an event stream"
 	case bytes.HasPrefix(body, []byte("{")):
-		if said := parseErrorBody(body); said.message != "" {
-			e.Message = f.clean(said.message, maxMessageRunes)
-			e.Code = f.clean(said.code, maxCodeRunes)
+		if said := parseBody(body); said.Message != "" {
+			e.Message = c.clean(said.Message, maxMessageRunes)
+			e.Code = c.clean(said.Code, maxCodeRunes)
 			e.Hint = ""
 			return e
 		}
 		e.Message = "the answer is JSON, not an event stream; the server does not stream here"
 	default:
-		e.Message = "the answer is not an event stream: " + strconv.Quote(f.clean(string(body), 80))
+		e.Message = "the answer is not an event stream: " + strconv.Quote(c.clean(string(body), 80))
 	}
 	return e
 }
 
 // status is the error of an answer with another status than 200.
-func (f fault) status(status int, header http.Header, body []byte) *llm.ProviderError {
-	e := &llm.ProviderError{Provider: f.provider, Status: status}
-	said := parseErrorBody(body)
+func (c *Client) status(status int, header http.Header, body []byte) *llm.ProviderError {
+	e := &llm.ProviderError{Provider: c.Name, Status: status}
+	said := parseBody(body)
 	trimmed := bytes.TrimSpace(body)
 	switch {
-	case said.message != "":
-		e.Message = f.clean(said.message, maxMessageRunes)
+	case said.Message != "":
+		e.Message = c.clean(said.Message, maxMessageRunes)
 	case bytes.HasPrefix(trimmed, []byte("<")):
 		e.Message = "a web page instead of an answer"
 	case len(trimmed) > 0:
-		e.Message = f.clean(string(trimmed), maxMessageRunes)
+		e.Message = c.clean(string(trimmed), maxMessageRunes)
 	}
 	if e.Message == "" {
 		e.Message = cmp.Or(http.StatusText(status), "no message")
 	}
-	e.Code = f.clean(said.code, maxCodeRunes)
-	f.classify(e, said)
+	e.Code = c.clean(said.Code, maxCodeRunes)
+	c.classify(e, said)
+	if e.Retryable {
+		e.RetryAfter = retryAfter(header, time.Now())
+	}
+	if c.Adjust != nil {
+		c.Adjust(e, said, body)
+	}
 	switch {
 	case status >= 300 && status < 400:
 		// The target stays out of the message: a redirect may carry a token.
 		e.Message = "it redirects to another address, which is refused because the key would go there"
-		e.Hint = baseURLHint
+		e.Hint = c.urlHint()
 	case status < 300:
 		e.Message = "the answer is not a stream"
-		e.Hint = baseURLHint
-	}
-	if e.Retryable {
-		e.RetryAfter = retryAfter(header, time.Now())
+		e.Hint = c.urlHint()
 	}
 	return e
 }
 
 // classify says whether to try again and what to do, from e.Status and what
 // the server said.
-func (f fault) classify(e *llm.ProviderError, said errorBody) {
-	codes := said.code + " " + said.kind
+func (c *Client) classify(e *llm.ProviderError, said Said) {
+	codes := said.Code + " " + said.Kind
 	switch s := e.Status; {
 	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
 		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		e.Hint = f.keyHint()
+		e.Hint = c.keyHint()
 	case s == http.StatusNotFound:
 		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
 	case strings.Contains(codes, "context_length_exceeded") || s == http.StatusRequestEntityTooLarge:
@@ -164,21 +181,24 @@ func (f fault) classify(e *llm.ProviderError, said errorBody) {
 	}
 }
 
-// inStream is the error that a server sends as an event.
-func (f fault) inStream(said errorBody) *llm.ProviderError {
+// InStream is the error that a server sends as an event.
+func (c *Client) InStream(said Said, event []byte) *llm.ProviderError {
 	e := &llm.ProviderError{
-		Provider: f.provider,
-		Code:     f.clean(cmp.Or(said.code, said.kind), maxCodeRunes),
-		Message:  cmp.Or(f.clean(said.message, maxMessageRunes), "it broke off without saying why"),
+		Provider: c.Name,
+		Code:     c.clean(cmp.Or(said.Code, said.Kind), maxCodeRunes),
+		Message:  cmp.Or(c.clean(said.Message, maxMessageRunes), "it broke off without saying why"),
 	}
 	// Some servers send the status that they would have answered as the code.
-	if n, err := strconv.Atoi(said.code); err == nil && n >= 400 && n < 600 {
+	if n, err := strconv.Atoi(said.Code); err == nil && n >= 400 && n < 600 {
 		e.Status = n
 	}
-	f.classify(e, said)
+	c.classify(e, said)
 	if e.Status == 0 && e.Hint == "" {
 		// The request had been accepted, so what failed is mostly on their side.
-		e.Retryable = !strings.Contains(said.kind, "invalid_request") && !strings.Contains(said.code, "invalid")
+		e.Retryable = !strings.Contains(said.Kind, "invalid_request") && !strings.Contains(said.Code, "invalid")
+	}
+	if c.Adjust != nil {
+		c.Adjust(e, said, event)
 	}
 	return e
 }
@@ -189,15 +209,15 @@ func (f fault) inStream(said errorBody) *llm.ProviderError {
 // to start one. Refused elsewhere is, since load balancers do that while a
 // server restarts. A name that does not exist and a certificate that is not
 // trusted are not retried; every other failure of the network is.
-func (f fault) network(err error, base *url.URL, begun bool) *llm.ProviderError {
+func (c *Client) network(err error, base *url.URL, begun bool) *llm.ProviderError {
 	if begun {
-		return f.endedEarly(err)
+		return c.EndedEarly(err)
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL
 	}
-	e := &llm.ProviderError{Provider: f.provider, Message: f.clean(err.Error(), maxMessageRunes), Retryable: true, Err: f.cause(err)}
-	host := f.clean(base.Host, 200)
+	e := &llm.ProviderError{Provider: c.Name, Message: c.clean(err.Error(), maxMessageRunes), Retryable: true, Err: c.cause(err)}
+	host := c.clean(base.Host, 200)
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, isNotTLS := errors.AsType[tls.RecordHeaderError](err)
@@ -232,15 +252,14 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// errorBody is what a server says about an error.
-type errorBody struct {
-	message, code, kind string
-}
+// Said is what a server says about an error. Kind is its type, such as
+// "invalid_request_error", or with Google its status.
+type Said struct{ Message, Code, Kind string }
 
-// parseErrorBody finds the error in the forms that servers use:
+// parseBody finds the error in the forms that servers use:
 // {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}.
 // The result is empty when there is none.
-func parseErrorBody(body []byte) errorBody {
+func parseBody(body []byte) Said {
 	body = bytes.TrimSpace(body)
 	if bytes.HasPrefix(body, []byte("[")) { // Google wraps it in a list
 		var list []json.RawMessage
@@ -250,32 +269,33 @@ func parseErrorBody(body []byte) errorBody {
 	}
 	var outer map[string]json.RawMessage
 	if json.Unmarshal(body, &outer) != nil {
-		return errorBody{}
+		return Said{}
 	}
 	if inner := outer["error"]; len(inner) > 0 && string(inner) != "null" {
-		return parseErrorValue(inner)
+		return ParseSaid(inner)
 	}
-	said := parseErrorValue(body)
-	if said.message == "" {
-		said.message = textOf(outer["detail"])
+	said := ParseSaid(body)
+	if said.Message == "" {
+		said.Message = Text(outer["detail"])
 	}
 	return said
 }
 
-func parseErrorValue(value json.RawMessage) errorBody {
+// ParseSaid reads an object with a message, a code and a type, or the text of a message.
+func ParseSaid(value json.RawMessage) Said {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
-		return errorBody{message: textOf(value)}
+		return Said{Message: Text(value)}
 	}
-	said := errorBody{message: textOf(fields["message"]), code: textOf(fields["code"]), kind: textOf(fields["type"])}
-	if parts := []string(nil); said.message == "" && json.Unmarshal(fields["message"], &parts) == nil {
-		said.message = strings.Join(parts, ", ")
+	said := Said{Message: Text(fields["message"]), Code: Text(fields["code"]), Kind: cmp.Or(Text(fields["type"]), Text(fields["status"]))}
+	if parts := []string(nil); said.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {
+		said.Message = strings.Join(parts, ", ")
 	}
 	return said
 }
 
-// textOf is a JSON string's or number's text, and "" for anything else.
-func textOf(raw json.RawMessage) string {
+// Text is a JSON string's or number's text, and "" for anything else.
+func Text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s

@@ -1,0 +1,95 @@
+package provider
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/stockade-dev/stockade/host/llm"
+)
+
+// Pieces are the body of a request in pieces, which are kept from one request to the
+// next: what was sent before is sent again without a look at it.
+type Pieces [][]byte
+
+// Wire are the wire forms of entries, with commas between.
+func Wire(entries []*llm.Entry, version string, make func(*llm.Entry) []byte) Pieces {
+	out := Pieces{}
+	for _, e := range entries {
+		out = out.Add(e.Wire(version, make))
+	}
+	return out
+}
+
+var comma = []byte(",")
+
+// Add appends an element of a list, if it is none of nothing.
+func (p Pieces) Add(element []byte) Pieces {
+	if len(element) == 0 {
+		return p
+	}
+	if len(p) > 0 {
+		p = append(p, comma)
+	}
+	return append(p, element)
+}
+
+// Len is how many bytes they have together.
+func (p Pieces) Len() (n int64) {
+	for _, b := range p {
+		n += int64(len(b))
+	}
+	return n
+}
+
+// reader reads them one after the other.
+type reader struct {
+	pieces Pieces
+	at     int // in the first
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	total := 0
+	for len(r.pieces) > 0 && total < len(p) {
+		n := copy(p[total:], r.pieces[0][r.at:])
+		total, r.at = total+n, r.at+n
+		if r.at == len(r.pieces[0]) {
+			r.pieces, r.at = r.pieces[1:], 0
+		}
+	}
+	if total == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return total, nil
+}
+
+// setBody makes the pieces the body of a request.
+func (p Pieces) setBody(req *http.Request) {
+	req.ContentLength = p.Len()
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: p}), nil }
+	req.Body, _ = req.GetBody() // which fails never
+}
+
+// Placeholder is a text that no request holds by chance or on purpose. A library is
+// given one message with it; an [Exchange] sends pieces in the place of that message.
+var Placeholder = "messages-" + rand.Text()
+
+// Splice has the pieces sent in the place of a message, which the library writes like that.
+func (x *Exchange) Splice(message []byte, pieces Pieces) { x.instead, x.pieces = message, pieces }
+
+// splice puts the pieces into the body that a library has made.
+func (x *Exchange) splice(req *http.Request) error {
+	body, err := io.ReadAll(req.Body)
+	if err := errors.Join(err, req.Body.Close()); err != nil {
+		return err
+	}
+	head, tail, found := bytes.Cut(body, x.instead)
+	if !found {
+		return errors.New("the library has not written the message that stands for the conversation")
+	}
+	whole := append(append(Pieces{head}, x.pieces...), tail)
+	whole.setBody(req)
+	return nil
+}
