@@ -180,9 +180,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
-		Name:     provider.Client.Model,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
-		ContextTokens: provider.ContextTokens, Price: provider.Price,
 	}})
 	if err != nil {
 		return nil, a.modelError(provider, err)

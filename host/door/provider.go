@@ -199,6 +199,20 @@ func (d *Door) models(ctx context.Context, p Provider, needsModel bool) (Found, 
 	return found, err
 }
 
+// Use has the next turns ask another provider. If that cannot be asked nothing changes;
+// the error may be a *[ModelError]. No turn may be running.
+func (s *Session) Use(p Provider) error {
+	if s.agent == nil {
+		return errNoModel
+	}
+	var opts agent.Options
+	if err := s.connect(&opts, p); err != nil {
+		return err
+	}
+	s.agent.Use(opts)
+	return nil
+}
+
 // connect makes the model of a provider, after asking the layers, and before
 // anything is sent.
 func (s *Session) connect(opts *agent.Options, p Provider) error {
@@ -207,6 +221,7 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 		return err
 	}
 	opts.Model, opts.Provider, s.Provider = first, p.Name, p.Name
+	opts.Name, opts.ContextTokens, opts.Price = cmp.Or(opts.Name, p.Client.Model), cmp.Or(opts.ContextTokens, p.ContextTokens), cmp.Or(opts.Price, p.Price)
 	var others []llm.Alternative
 	for _, other := range p.Fallback {
 		model, err := s.model(&other)
@@ -214,7 +229,7 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 			s.door.opts.Note("warning: %s cannot be asked where %s fails: %v", other.Profile, p.Profile, err)
 			continue
 		}
-		others = append(others, llm.Alternative{Profile: other.Profile, Provider: other.Name, Name: other.Client.Model, Model: model})
+		others = append(others, llm.Alternative{Profile: other.Profile, Provider: other.Name, Name: other.Client.Model, Model: model, ContextTokens: other.ContextTokens, Price: other.Price})
 	}
 	if others != nil {
 		opts.Model = llm.Failover(first, others)

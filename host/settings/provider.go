@@ -80,8 +80,8 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 	if p.Client.APIKey, p.KeyFrom, err = s.key(ctx, server, keys); err != nil {
 		return nil, nil, err
 	}
-	if strings.Contains(p.KeyFrom, " ") { // no variable
-		p.Client.KeySource = p.KeyFrom
+	if p.Client.KeySource = p.KeyFrom; p.KeyFrom != "" && !strings.Contains(p.KeyFrom, " ") {
+		p.Client.KeySource = "the environment variable " + p.KeyFrom
 	}
 	if price, known := s.Config.Price(of.Name); known {
 		p.Price = (*llm.Price)(&price)
