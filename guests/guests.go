@@ -45,16 +45,14 @@ type Module struct {
 // Read returns the module itself.
 func (m Module) Read() ([]byte, error) { return FS.ReadFile("dist/" + m.File) }
 
-// Index lists the built modules. Its error is fs.ErrNotExist when none were
-// built.
-func Index() ([]Module, error) {
+// Index reads the list of the built modules into a slice of [Module], or of what decodes
+// the manifests, too. Its error is fs.ErrNotExist when none were built.
+func Index(list any) error {
 	data, err := FS.ReadFile("dist/" + IndexFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var index []Module
-	err = json.Unmarshal(data, &index)
-	return index, err
+	return json.Unmarshal(data, list)
 }
 
 // NativeDir is the directory for native code of the platform of this program.

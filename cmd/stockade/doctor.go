@@ -356,7 +356,7 @@ func checkProvider(ctx context.Context, a *app) finding {
 	took := time.Since(start)
 	key := "no key"
 	if p.Client.APIKey != "" {
-		key = "key from " + p.KeyFrom
+		key = "key from " + p.Client.KeySource
 	}
 	where := fmt.Sprintf("%s at %s, %s", found.Name, found.URL, key)
 	if p.Profile != config.ModelProfile {

@@ -80,7 +80,7 @@ func (a *app) keyHint(p *door.Provider) string {
 	if p.Profile != config.ModelProfile {
 		key = config.ProfileKey(p.Profile, "key")
 	}
-	return fmt.Sprintf("export %s=..., or keep it with `stockade secret set %s` and set %s = %q; without a key: --provider offline", p.KeyFrom, secret, key, secret)
+	return fmt.Sprintf("export %s=..., or keep it with `stockade secret set %s` and set %s = %q; without a key: --provider offline", p.Client.KeySource, secret, key, secret)
 }
 
 func newModelCmd(a *app) *cobra.Command {
@@ -95,11 +95,12 @@ func newModelServeCmd(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the offline model, or a script, as an OpenAI-compatible API",
 		Long: `Serve the offline model as an OpenAI-compatible API on this machine, for any
-client. With --script, answer with the lines of a file instead, for demonstrations
-and tests of agents. Each line is one JSON object and answers one request:
+client: chat completions, and responses. With --script, answer with the lines of a
+file instead, for demonstrations and tests of agents. Each line is one JSON object
+and answers one request:
 
-  reasoning, text, tool_calls [{id, name, arguments}], finish, usage {input_tokens,
-  output_tokens, cached_tokens, reasoning_tokens},
+  reasoning, text, tool_calls [{id, name, arguments}], finish,
+  usage {input_tokens, output_tokens, cached_tokens, reasoning_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle

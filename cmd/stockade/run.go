@@ -191,11 +191,8 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
 	t.recall(s.Asides)
 	t.tellInstructions(false)
-	switch {
-	case id != "":
+	if id != "" {
 		err = t.readEnd(ctx)
-	case a.flags.json:
-		err = writeJSONEvent(a.s, s.Started)
 	}
 	return t, err
 }

@@ -191,8 +191,8 @@ func (t *turn) next(ctx context.Context) error {
 // ask streams one reply and records it.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
-	messages, _ := fit(t.a.past.messages, t.a.opts.HistoryChars)
-	req := llm.Request{Model: t.a.opts.Name, Messages: messages}
+	t.a.past.makeRoom()
+	req := llm.Request{Model: t.a.opts.Name, Messages: t.a.past.messages}
 	if !last {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}

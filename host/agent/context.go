@@ -65,8 +65,10 @@ func (s *Spent) add(e session.Event) {
 
 // Context looks at the agent between two turns.
 func (a *Agent) Context() Context {
-	messages, left := fit(a.past.messages, a.opts.HistoryChars)
-	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: left.plus(a.past.left), Limit: a.opts.ContextTokens, Spent: a.past.spent}
+	past := a.past
+	past.makeRoom() // as the next request does
+	messages := past.messages
+	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: past.left, Limit: a.opts.ContextTokens, Spent: a.past.spent}
 	if len(messages) == 0 { // the first turn begins with that
 		system := ""
 		if a.opts.System != nil {

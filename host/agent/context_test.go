@@ -56,6 +56,7 @@ func TestWhatFillsTheContext(t *testing.T) {
 		{Kind: llm.User, Content: "second"}, call, result, {Kind: llm.Assistant, Content: "both"},
 	}}
 	whole := 5 + 5 + 3 + 6 + size(call) + size(result) + 4
+	past.chars = whole
 	for _, tt := range []struct {
 		name   string
 		budget int

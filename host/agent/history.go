@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,8 +20,8 @@ import (
 type Past struct {
 	messages []llm.Message
 	chars    int                    // in them
-	most     int                    // characters of a request; turns that it would leave out are forgotten; 0: none are
-	enough   int                    // characters from which it is looked for such turns
+	most     int                    // characters of a request; what is too much is forgotten; 0: nothing is
+	enough   int                    // characters from which room is made again, where there are more than most
 	left     LeftOut                // what was forgotten
 	turn     int                    // the last one
 	ids      map[string]bool        // of all calls, those that are no part of messages too
@@ -64,9 +65,9 @@ func (p *Past) addAside(id string, m llm.Message) {
 // History makes a conversation of a session's events. Results come in the
 // order of their calls, whatever the order in which they ended; a call without
 // a result, as after a crash, gets one that says so. Events whose body has
-// been deleted are left out. Old turns that no request of at most so many characters
-// would hold are forgotten: the memory that a session takes does not grow with it. 0
-// forgets nothing.
+// been deleted are left out. What has no room in requests of at most so many characters
+// is forgotten as it was then: a session that is resumed asks with what it would have
+// asked with, and the memory that it takes does not grow with it. 0 forgets nothing.
 func History(events iter.Seq2[session.Event, error], most int) (Past, error) {
 	past := Past{most: most}
 	for e, err := range events {
@@ -111,11 +112,15 @@ func (p *Past) add(e session.Event) {
 	case llm.Assistant:
 		if p.answered || len(p.open) == 0 { // else a text between the calls of a step
 			p.settle()
+			p.makeRoom()
 		}
 		p.append(m)
 	case llm.ToolCall:
 		if p.answered {
 			p.settle() // a new step without any text
+		}
+		if len(p.open) == 0 {
+			p.makeRoom()
 		}
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
@@ -125,9 +130,6 @@ func (p *Past) add(e session.Event) {
 		}
 	default:
 		p.settle()
-		if _, brief := m.Brief(); m.Kind == llm.User && !brief {
-			p.forget()
-		}
 		p.append(m)
 	}
 }
@@ -135,7 +137,7 @@ func (p *Past) add(e session.Event) {
 func (p *Past) append(m llm.Message) {
 	p.messages = append(p.messages, m)
 	p.chars += size(m)
-	if len(m.Parts) > 0 {
+	if slices.ContainsFunc(m.Parts, func(part llm.Part) bool { return part.Data != nil }) {
 		p.dropImages()
 	}
 }
@@ -182,17 +184,23 @@ func (p *Past) dropImages() {
 	})
 }
 
-// forget drops what the requests of the turns to come would leave out, once the
-// conversation is twice as long as it was when that was done last.
-func (p *Past) forget() {
-	if p.most <= 0 || p.chars <= max(p.enough, 2*p.most) {
+// makeRoom forgets what has no room in the next request. It is called before a request
+// and, so that the log gives the same conversation, before the reply to it. It leaves a
+// quarter free: the requests of the steps that follow begin as this one does, so that the
+// provider's cache of them is of use, and nothing is shortened at each step again. Where
+// that much cannot be forgotten, it is tried again when a sixteenth has come since.
+func (p *Past) makeRoom() {
+	if p.most <= 0 || p.chars <= max(p.most, p.enough) {
 		return
 	}
-	kept, left := fit(p.messages, p.most)
+	kept, left := fit(p.messages, p.most-p.most/4)
 	p.messages = slices.Clone(kept) // the others are to be collected
 	p.left = p.left.plus(left)
 	p.chars -= left.Chars
-	p.enough = 2 * p.chars
+	p.enough = 0
+	if p.chars > p.most {
+		p.enough = p.chars + p.most/16
+	}
 }
 
 // told reports whether the model has been told this, and nothing else under the name
@@ -292,6 +300,9 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
 				left.Turns++
 			}
+			if isShort(m) { // it is left out altogether
+				left.Shortened--
+			}
 			continue
 		}
 		out = append(out, m)
@@ -318,20 +329,43 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 // calls with arguments that would fill the request by themselves.
 const keepMessages = 8
 
+// What stands in the place of what was left out begins with these words, or has them.
+const (
+	leftOutKey  = "left_out"
+	leftOutNote = ", left out to save room;"
+)
+
+// isShort reports whether a message was shortened, by its words and because it is short:
+// a tool may have written the same words.
+func isShort(m llm.Message) bool {
+	const most = 1 << 10 // bytes, of which ids and names have a few hundred
+	switch {
+	case len(m.Data) > most:
+	case m.Kind == llm.ToolCall:
+		return bytes.Contains(m.Data, []byte(`{\"`+leftOutKey+`\":`))
+	case m.Kind == llm.ToolResult:
+		return bytes.Contains(m.Data, []byte(leftOutNote))
+	}
+	return false
+}
+
 // shortened is a call without its arguments, or a result without its output, if
 // that makes it shorter.
 func shortened(m llm.Message) llm.Message {
+	if isShort(m) {
+		return m
+	}
 	if m.Kind == llm.ToolCall {
 		var data llm.CallData
 		return without(m, &data, &data.Function.Arguments, func(n int) any {
-			return map[string]string{"left_out": fmt.Sprintf("%d bytes of arguments", n)}
+			return map[string]string{leftOutKey: fmt.Sprintf("%d bytes of arguments", n)}
 		})
 	}
 	var data llm.ResultData
 	return without(m, &data, &data.Output, func(n int) any {
 		return map[string]any{
 			"tool_success": data.Success,
-			"result":       map[string]string{"output": fmt.Sprintf("(%d bytes, left out to save room; call the tool again if you need them)", n)},
+			"result":       map[string]string{"output": fmt.Sprintf("(%d bytes%s call the tool again if you need them)", n, leftOutNote)},
 		}
 	})
 }

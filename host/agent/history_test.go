@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,26 +188,84 @@ func fitted(messages []llm.Message, budget int) []llm.Message {
 	return out
 }
 
-func TestWhatIsForgottenIsInNoRequest(t *testing.T) {
-	all := messages(3, 1, 1, 2, 1, 1, 4, 1, 1, 1)
-	budget := total(all) / 4
-	known := Past{most: budget}
-	var whole []llm.Message
-	for _, m := range all {
-		if m.Kind == llm.User {
-			known.forget()
-			whole = append(whole, m)
-			if diff := cmp.Diff(fitted(whole, budget), fitted(append(slices.Clone(known.messages), m), budget)); diff != "" {
-				t.Errorf("a request (-of all +of what is known):\n%s", diff)
+// TestRoomIsMadeRarely: requests hold what they may, begin as the one before them but for
+// a few, and are the same in a session that is resumed.
+func TestRoomIsMadeRarely(t *testing.T) {
+	for name, c := range map[string]struct {
+		turns []int // steps of each
+		room  int   // characters, in steps of some 1,200
+	}{
+		"one long turn":       {[]int{200}, 80},
+		"many turns":          {slices.Repeat([]int{1, 0, 3}, 40), 30},
+		"a long one behind":   {[]int{2, 3, 100}, 45},
+		"one with large ends": {slices.Repeat([]int{30}, 4), 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := messages(c.turns...)
+			budget := 1200 * c.room
+			known, again := Past{most: budget}, Past{most: budget}
+			var last []llm.Message
+			requests, others := 0, 0
+			for _, m := range all {
+				if m.Kind == llm.ToolCall || m.Kind == llm.Assistant { // the reply to a request
+					known.makeRoom()
+					requests++
+					if total(known.messages) > budget {
+						t.Fatalf("request %d has %d characters of %d", requests, total(known.messages), budget)
+					}
+					if len(known.messages) < len(last) || !slices.EqualFunc(last, known.messages[:len(last)], func(a, b llm.Message) bool { return bytes.Equal(a.Data, b.Data) }) {
+						others++
+					}
+					last = slices.Clone(known.messages)
+				}
+				known.append(m)
+				typ, call := session.TypeMessage, ""
+				switch m.Kind {
+				case llm.ToolCall:
+					typ, call = session.TypeToolCall, decode[llm.CallData](t, m.Data).ID
+				case llm.ToolResult:
+					typ, call = session.TypeToolResult, decode[llm.ResultData](t, m.Data).CallID
+				}
+				again.add(event(1, typ, call, m))
 			}
-			known.append(m)
-			continue
-		}
-		whole = append(whole, m)
-		known.append(m)
+			checkPairs(t, known.messages)
+			again.settle()
+			if most := total(all)/(budget/4) + 1; others == 0 || others > most {
+				t.Errorf("%d of %d requests begin otherwise than the one before, at most %d need to", others, requests, most)
+			}
+			if diff := cmp.Diff(outline(t, known.messages), outline(t, again.messages)); diff != "" || known.left != again.left {
+				t.Errorf("resumed it is another conversation (-was +is):\n%s%+v, %+v", diff, known.left, again.left)
+			}
+			if known.chars != total(known.messages) || known.left.Chars != total(all)-known.chars {
+				t.Errorf("%d characters are known, and said to be %d; %+v are left out of %d", total(known.messages), known.chars, known.left, total(all))
+			}
+			short := 0
+			for _, m := range known.messages {
+				if isShort(m) {
+					short++
+				}
+			}
+			if short != known.left.Shortened {
+				t.Errorf("%d messages are short, and said to be %d", short, known.left.Shortened)
+			}
+		})
 	}
-	if known.chars != total(known.messages) || known.chars > 3*budget || known.left.Turns == 0 {
-		t.Errorf("%d characters are known, and said to be %d; %d turns are forgotten", total(known.messages), known.chars, known.left.Turns)
+}
+
+// What cannot be left out is not looked at again at each step.
+func TestThereIsNotAlwaysRoom(t *testing.T) {
+	p := Past{most: 1000}
+	p.append(llm.Message{Kind: llm.User, Content: strings.Repeat("p", 2000)})
+	tried := 0
+	for range 100 {
+		before := p.enough
+		if p.makeRoom(); p.enough != before {
+			tried++
+		}
+		p.append(llm.Message{Kind: llm.Assistant, Content: "0123456789"})
+	}
+	if tried < 10 || tried > 1000/(1000/16)+2 {
+		t.Errorf("it was tried %d times in 100 steps", tried)
 	}
 }
 

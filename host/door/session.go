@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/agent"
@@ -60,10 +59,6 @@ type Session struct {
 	// Tools carries out the calls.
 	Tools *dispatch.Dispatcher
 	Log   *session.Log
-	// Started is the first event of a new session with a model. A session without
-	// one begins in the log with its first call, so that both are one write to the
-	// disk; and there is none for a session of the past.
-	Started session.Event
 	// Asides are the calls that a person has made since the last turn of a session of
 	// the past.
 	Asides []agent.Aside
@@ -77,9 +72,6 @@ type Session struct {
 	most      int          // bytes of a file of the project that the model is told
 	agent     *agent.Agent // nil: there are no turns
 	closers   []func() error
-
-	mu    sync.Mutex
-	first []session.Draft // what is recorded before the first call
 }
 
 // Open opens a session. The error may be one of [Door.Store], a *[ModelError], or
@@ -166,7 +158,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		s.agent = agent.New(opts.Agent)
 	}
 	if isNew {
-		if err := s.begin(ctx, d.opts.Program, opts, p); err != nil {
+		if err := s.begin(d.opts.Program, opts, p); err != nil {
 			return nil, err
 		}
 	}
@@ -240,8 +232,8 @@ func begun(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, erro
 	}
 }
 
-// begin records the first event, or leaves that to the first call.
-func (s *Session) begin(ctx context.Context, program string, opts SessionOptions, p *policy.Policy) error {
+// begin makes the first event, which is recorded with the first call or turn.
+func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
 	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names()}
 	for _, m := range p.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
@@ -250,15 +242,7 @@ func (s *Session) begin(ctx context.Context, program string, opts SessionOptions
 	if err != nil {
 		return err
 	}
-	s.first = []session.Draft{{Type: session.TypeSessionStarted, Body: data}}
-	if s.agent == nil {
-		return nil
-	}
-	events, err := s.Log.Append(ctx, s.first...)
-	if err != nil {
-		return err
-	}
-	s.first, s.Started = nil, events[0]
+	s.Log.Begin(session.Draft{Type: session.TypeSessionStarted, Body: data})
 	return nil
 }
 
@@ -313,12 +297,7 @@ func (s *Session) propose(ctx context.Context, call tool.Call) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err = s.Log.Append(ctx, append(s.first, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})...)
-	if err == nil {
-		s.first = nil
-	}
+	_, err = s.Log.Append(ctx, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})
 	return err
 }
 

@@ -92,12 +92,12 @@ func (t *Transcript) Entries(messages []Message) []*Entry {
 	if keep > 0 {
 		from = t.entries[keep].begins
 	}
-	b := builder{entries: slices.Clone(t.entries[:keep]), waiting: map[string]place{}}
+	b := builder{entries: t.entries[:keep], waiting: map[string]place{}}
 	for i, m := range messages[from:] {
 		b.add(from+i, m)
 	}
 	b.finish()
-	t.messages, t.entries = slices.Clone(messages), b.entries
+	t.messages, t.entries = append(t.messages[:same], messages[same:]...), b.entries
 	return slices.Clone(b.entries)
 }
 

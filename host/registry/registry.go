@@ -22,7 +22,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,7 +42,11 @@ var ErrNoBuiltin = errors.New("this stockade was built without its tools")
 // Builtin lists the tools of the modules that are built into the program. The
 // catalog is made once, and is the same for all callers.
 var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
-	index, err := guests.Index()
+	var index []struct { // read at every start, and so in one go
+		guests.Module
+		Manifest tool.Manifest `json:"manifest"` // checked when it was packed
+	}
+	err := guests.Index(&index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoBuiltin
 	}
@@ -52,11 +55,7 @@ var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
 	}
 	modules := map[*tool.Module]tool.Manifest{}
 	for _, g := range index {
-		var m tool.Manifest // checked when it was packed
-		if err := json.Unmarshal(g.Manifest, &m); err != nil {
-			return nil, fmt.Errorf("built-in tools: %s: %w", g.File, err)
-		}
-		modules[&tool.Module{Name: m.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin, Read: g.Read}] = m
+		modules[&tool.Module{Name: g.Manifest.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin, Read: g.Read}] = g.Manifest
 	}
 	return tool.NewCatalog(modules)
 })

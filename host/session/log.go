@@ -21,6 +21,7 @@ type Log struct {
 	now   func() time.Time
 
 	mu        sync.Mutex
+	first     []Draft // what is recorded before all else, and with it
 	observers map[int]func(Event)
 	nextID    int
 
@@ -41,24 +42,43 @@ func NewLog(store Store, id string, now func() time.Time) *Log {
 // ID is the id of the session.
 func (l *Log) ID() string { return l.id }
 
+// Begin makes the drafts the first of a new session. They are recorded by the first
+// Append, so that they need no write to the disk of their own.
+func (l *Log) Begin(drafts ...Draft) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first = l.ready(drafts)
+}
+
 // Append makes the drafts part of the session. When it returns they are
 // durable. Their Session field is filled in.
 func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
+	drafts = l.ready(drafts)
+	l.mu.Lock() // over the store too: observers see the events in the order of the log
+	defer l.mu.Unlock()
+	l.endDeltas()
+	begun := len(l.first)
+	if begun > 0 {
+		drafts = slices.Concat(l.first, drafts)
+	}
+	events, err := l.store.Append(ctx, drafts...)
+	if err != nil {
+		return nil, err
+	}
+	l.first = nil
+	l.show(events...)
+	return events[begun:], nil
+}
+
+// ready are drafts of this session without secrets.
+func (l *Log) ready(drafts []Draft) []Draft {
 	for i := range drafts {
 		drafts[i].Session = l.id
 		if l.redactor != nil {
 			drafts[i].Body = l.redact(drafts[i])
 		}
 	}
-	l.mu.Lock() // over the store too: observers see the events in the order of the log
-	defer l.mu.Unlock()
-	l.endDeltas()
-	events, err := l.store.Append(ctx, drafts...)
-	if err != nil {
-		return nil, err
-	}
-	l.show(events...)
-	return events, nil
+	return drafts
 }
 
 // redact takes secrets out of an event. The summary of a call whose arguments hold

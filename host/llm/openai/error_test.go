@@ -70,7 +70,7 @@ func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
 }
 
 func TestTheHintSaysThatNoKeyIsSet(t *testing.T) {
-	got := failure(t, New(provider.Options{KeySource: "the environment variable XAI_API_KEY", BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+	got := failure(t, New(provider.Options{KeySource: "XAI_API_KEY", BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
 		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return respond(401, ""), nil }),
 	}}))
 	if !strings.Contains(got.Hint, "no API key is set") || !strings.Contains(got.Hint, "XAI_API_KEY") {

@@ -24,7 +24,7 @@ import (
 )
 
 // Defaults are the options of OpenAI itself.
-var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "the environment variable OPENAI_API_KEY"}
+var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY"}
 
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {

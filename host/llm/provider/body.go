@@ -15,10 +15,10 @@ import (
 type Pieces [][]byte
 
 // Wire are the wire forms of entries, with commas between.
-func Wire(entries []*llm.Entry, version string, make func(*llm.Entry) []byte) Pieces {
-	out := Pieces{}
+func Wire(entries []*llm.Entry, version string, translate func(*llm.Entry) []byte) Pieces {
+	out := make(Pieces, 0, 2*len(entries))
 	for _, e := range entries {
-		out = out.Add(e.Wire(version, make))
+		out = out.Add(e.Wire(version, translate))
 	}
 	return out
 }

@@ -285,7 +285,12 @@ func parseBody(body []byte) Said {
 func ParseSaid(value json.RawMessage) Said {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
-		return Said{Message: Text(value)}
+		text := Text(value)
+		var inner map[string]json.RawMessage // of the server behind this one, whose whole answer it repeats
+		if json.Unmarshal([]byte(text), &inner) == nil && json.Unmarshal(inner["error"], &fields) == nil && Text(fields["message"]) != "" {
+			return ParseSaid(inner["error"])
+		}
+		return Said{Message: text}
 	}
 	said := Said{Message: Text(fields["message"]), Code: Text(fields["code"]), Kind: cmp.Or(Text(fields["type"]), Text(fields["status"]))}
 	if parts := []string(nil); said.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {
