@@ -248,9 +248,9 @@ func (c *Counter) result(e session.Event) {
 	}
 }
 
-// spent are the rows in which the model of this turn counts.
-func (c *Counter) spent() []*Spent {
-	return []*Spent{row(&c.models, c.turn.model, [2]string{"", Others}), &c.stats.Spent}
+// spent are the rows in which a model counts.
+func (c *Counter) spent(model [2]string) []*Spent {
+	return []*Spent{row(&c.models, model, [2]string{"", Others}), &c.stats.Spent}
 }
 
 // row is the row of a name, or that of others if there are too many.
@@ -275,7 +275,11 @@ func (c *Counter) step(s session.StepEnded, counts bool) {
 	if !counts {
 		return
 	}
-	for _, of := range c.spent() {
+	model := c.turn.model
+	if s.Provider != "" { // which has answered in its place
+		model = [2]string{s.Provider, s.Model}
+	}
+	for _, of := range c.spent(model) {
 		of.Requests++
 		of.Restarts += s.Restarts
 		of.Usage = of.Usage.Plus(s.Usage)
@@ -297,7 +301,7 @@ func (c *Counter) end(s session.TurnEnded) {
 		more := max(*rest-*c.turn.cost, 0)
 		rest = &more
 	}
-	for _, of := range c.spent() {
+	for _, of := range c.spent(c.turn.model) {
 		of.Usage = of.Usage.Plus(beyond(s.Usage, c.turn.usage))
 		of.Cost = llm.AddCosts(of.Cost, rest)
 		if s.Reason == session.EndProvider {

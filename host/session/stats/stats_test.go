@@ -85,6 +85,8 @@ func flat(s Stats) map[string]string {
 func TestWhatIsCounted(t *testing.T) {
 	denied := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "no")
 	cached := session.NewDraft(session.TypeStepEnded, 1, 1, "", session.StepEnded{Usage: llm.Usage{InputTokens: 90, CachedTokens: 80, OutputTokens: 1}, DurationMS: 70, Restarts: 2})
+	instead := session.NewDraft(session.TypeStepEnded, 1, 1, "", session.StepEnded{
+		Usage: llm.Usage{InputTokens: 20, OutputTokens: 2}, DurationMS: 30, Restarts: 1, Cost: dollars(0.3), Provider: "anthropic", Model: "n"})
 	join := func(all ...[]session.Draft) (out []session.Draft) {
 		for _, d := range all {
 			out = append(out, d...)
@@ -137,6 +139,15 @@ func TestWhatIsCounted(t *testing.T) {
 			"calls":          "0 calls, 0 ok, 0 denied, 0 stopped, 0 failed, fuel 0, 0 ran, median 0s, slowest 0s",
 			"models":         "1 requests, 0 restarts, 1 failed, 50 in, 0 cached, 5 out, cost 0.5, median 10ms, slowest 10ms",
 			"model openai m": "1 requests, 0 restarts, 1 failed, 50 in, 0 cached, 5 out, cost 0.5, median 10ms, slowest 10ms",
+		}},
+		"one that has answered in the place of another has its own row": {drafts: []session.Draft{
+			began("openai", "m"), step(10, 1, 10, dollars(0.1)), instead, ended(session.EndAnswered, 40, 4, dollars(0.5)),
+		}, want: map[string]string{
+			"":                  "1 sessions, 4 events, 0 deleted, 1 turns, ended map[answered:1], 1s",
+			"calls":             "0 calls, 0 ok, 0 denied, 0 stopped, 0 failed, fuel 0, 0 ran, median 0s, slowest 0s",
+			"models":            "2 requests, 1 restarts, 0 failed, 40 in, 0 cached, 4 out, cost 0.5, median 10ms, slowest 30ms",
+			"model openai m":    "1 requests, 0 restarts, 0 failed, 20 in, 0 cached, 2 out, cost 0.2, median 10ms, slowest 10ms",
+			"model anthropic n": "1 requests, 1 restarts, 0 failed, 20 in, 0 cached, 2 out, cost 0.3, median 30ms, slowest 30ms",
 		}},
 		"an old turn says what it cost at its end, and one that was killed nothing": {drafts: []session.Draft{
 			began("openai", "m"), step(10, 1, 10, nil), step(20, 2, 30, nil), ended(session.EndAnswered, 30, 3, dollars(0.3)),
