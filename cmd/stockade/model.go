@@ -11,7 +11,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
-	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/settings"
 )
@@ -38,15 +37,6 @@ func (a *app) knowKeys(d *door.Door) {
 			d.Know(a.s.env(p.APIKeyEnv))
 		}
 	}
-}
-
-// price is what a model costs; nil where the configuration does not say so.
-func (a *app) price(model string) *llm.Price {
-	p, known := a.Config.Price(model)
-	if !known {
-		return nil
-	}
-	return &llm.Price{Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite}
 }
 
 // modelError says which flag or setting is to be changed where no model can be

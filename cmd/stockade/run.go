@@ -73,6 +73,14 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addGrantFlags(cmd, a)
 }
 
+// addModelFlags adds the flags that say who is asked.
+func addModelFlags(cmd *cobra.Command, a *app) {
+	f := cmd.Flags()
+	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
+	f.StringVar(&a.flags.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", ")+" (default: model.provider of the configuration)")
+	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
+}
+
 // repeated is the value of a flag that may be given several times. That of pflag makes a
 // buffer of 4 KB to write its default, for each such flag of each command at every start.
 type repeated []string
@@ -85,14 +93,6 @@ func (r *repeated) Set(value string) error {
 func (r *repeated) String() string { return "" } // the default
 
 func (r *repeated) Type() string { return "stringArray" }
-
-// addModelFlags adds the flags that say who is asked.
-func addModelFlags(cmd *cobra.Command, a *app) {
-	f := cmd.Flags()
-	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
-	f.StringVar(&a.flags.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", ")+" (default: model.provider of the configuration)")
-	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
-}
 
 // addLockedFlag adds the flag of the commands that use the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
@@ -180,9 +180,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
-		Name:     provider.Client.Model,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
-		ContextTokens: provider.ContextTokens, Price: a.price(provider.Client.Model),
 	}})
 	if err != nil {
 		return nil, a.modelError(provider, err)
