@@ -53,6 +53,7 @@ var table = map[string][]string{
 	"host/beneath":              {},
 	"host/instructions":         {"host/beneath", "host/visible"},
 	"host/stage":                {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
+	"host/llm/google":           {"host/llm", "host/llm/provider", "host/tool"},
 
 	"host/visible":         {},
 	"host/registry":        {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
@@ -142,6 +143,7 @@ var behind = map[string]string{
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
 	"github.com/anthropics/anthropic-sdk-go":           "host/llm/anthropic",
+	"google.golang.org/genai":                          "nowhere", // tests: what Google says the format is
 	"github.com/BurntSushi/toml":                       "host/config host/registry host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
