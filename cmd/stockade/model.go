@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/settings"
 )
@@ -23,6 +24,15 @@ func (a *app) provider(ctx context.Context, profile string) (*door.Provider, err
 		return nil, err
 	}
 	return a.Provider(ctx, profile, settings.Keys{Env: a.s.env, Secrets: a.vault(false)}, rules)
+}
+
+// price is what a model costs; nil where the configuration does not say so.
+func (a *app) price(model string) *llm.Price {
+	p, known := a.Config.Price(model)
+	if !known {
+		return nil
+	}
+	return (*llm.Price)(&p)
 }
 
 // knowKeys takes the keys of all providers out of whatever is recorded, shown or sent.
@@ -84,8 +94,8 @@ func (a *app) keyHint(p *door.Provider) string {
 }
 
 func newModelCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Model servers for demonstrations and tests"}
-	cmd.AddCommand(newModelServeCmd(a))
+	cmd := &cobra.Command{Use: "model", Short: "List profiles and models, and serve a model for demonstrations and tests"}
+	cmd.AddCommand(newModelListCmd(a), newModelServeCmd(a))
 	return cmd
 }
 

@@ -140,6 +140,27 @@ const (
 	FaultDeniedURL                   // a layer does not permit its address
 )
 
+// Chosen is a provider as it would be asked: auto has become another one, and what is
+// empty has its default. The error is a *[ModelError] that says why it cannot be asked.
+func (d *Door) Chosen(p Provider) (Provider, error) {
+	err := d.choose(&p, true)
+	return p, err
+}
+
+// FindOllama looks for an Ollama where the environment says one is, or else on this
+// machine. It makes one request, which loads nothing, and none where the layers do not
+// permit that provider.
+func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found Found, ok bool) {
+	kind, _ := ProviderKindOf(ProviderOllama)
+	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
+	if d.choose(&p, false) != nil || d.reach(&p.Client, p.Rules) != nil {
+		return Found{}, false
+	}
+	found.Name = p.Name
+	found.URL, found.Models, ok = ollama.Find(ctx, p.Client.HTTPClient, env(kind.AddressVariable))
+	return found, ok
+}
+
 // choose makes auto one of the providers, and says what keeps it from being asked
 // before anything is sent: the layers first.
 func (d *Door) choose(p *Provider, needsModel bool) error {
