@@ -46,7 +46,11 @@
 //	llm                     canonical messages, their entries, deltas, the Model interface, retries
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, over go-openai
-//	llm/offline             the offline model: a planner and a scripted model, served over that wire format
+//	llm/ollama              Ollama's own API; how large the context of a model is
+//	llm/anthropic           Anthropic's messages, over its own library
+//	llm/openai/responses    OpenAI's Responses API, over go-openai
+//	llm/google              Google's Gemini API, in its own small wire
+//	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	policy/command          a command line in words, as bash reads it; what runs others; what is easily regretted
@@ -97,6 +101,7 @@
 //	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
+//	session/stats           what sessions have used: calls by tool, tokens and cost by model
 //	session/export          a Store whose events also go to the directories that an administrator requires
 //	session/sessiontest     the suite that every Store passes
 //	config                  agent.toml → typed values with source positions
@@ -181,6 +186,7 @@
 //	os/exec           only    jail, registry/author/toolchain, registry/oci/credential, cmd/stockade/internal/pager, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
+//	anthropic-sdk-go  only    llm/anthropic
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd,

@@ -54,6 +54,7 @@ var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool, with its arguments and errors", (*turns).tool},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
+	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*turns).stats},
 	{"/tasks", "", "show the list of tasks that the model keeps", (*turns).tasks},
 	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
 	{"/redo", "", "make again what was undone last", (*turns).redo},

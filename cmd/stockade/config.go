@@ -36,7 +36,7 @@ every key, its meaning and its default. See ` + "`stockade help config`" + `.`,
 
 func runConfig(a *app) error {
 	w := table.New(table.Fixed("KEY"), table.Text("VALUE"), table.Text("FROM"))
-	for _, key := range config.Keys() {
+	for _, key := range a.Config.Keys() {
 		from := a.Config.Source(key)
 		for _, wait := range a.Waiting {
 			if wait.Key == key {

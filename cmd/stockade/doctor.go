@@ -20,6 +20,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -344,7 +345,7 @@ func checkJail(_ context.Context, a *app) finding {
 }
 
 func checkProvider(ctx context.Context, a *app) finding {
-	p, err := a.provider()
+	p, err := a.provider(ctx, "")
 	if err != nil {
 		return failed(err)
 	}
@@ -355,15 +356,18 @@ func checkProvider(ctx context.Context, a *app) finding {
 	took := time.Since(start)
 	key := "no key"
 	if p.Client.APIKey != "" {
-		key = "key from " + strings.TrimPrefix(p.Client.KeySource, "the environment variable ")
+		key = "key from " + p.Client.KeySource
 	}
 	where := fmt.Sprintf("%s at %s, %s", found.Name, found.URL, key)
+	if p.Profile != config.ModelProfile {
+		where = p.Profile + ": " + where
+	}
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
 		return broken(e.Hint, "%s: %s", where, e.Message)
 	}
 	switch {
 	case err != nil && found.URL == "":
-		return failed(a.modelError(err))
+		return failed(a.modelError(p, err))
 	case err != nil:
 		return broken("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
 	case found.URL == "" && p.Name == door.ProviderAuto:

@@ -280,6 +280,11 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	shown := slices.Concat(fields(filesJSON{}), fields(undo.File{}), fields(keptJSON{}), fields(taskJSON{}))
 	slices.Sort(shown)
 	same(t, "session show --files", shown, others["session show --files"])
+	stats := slices.Concat(fields(statsJSON{}), fields(callsJSON{}), fields(requestsJSON{}), []string{"tool", "provider", "model"})
+	slices.Sort(stats)
+	described := others["session stats"]
+	slices.Sort(described)
+	same(t, "session stats", slices.Compact(stats), slices.Compact(described))
 	file := slices.Concat(fields(fileJSON{}), fields(namedJSON{}), fields(specJSON{}), []string{"tool list"})
 	slices.Sort(file)
 	info := others["tool info"]

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ With one of the first four flags nothing is asked but whether to change a file.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.provider, "provider", "", "auto, openai or offline")
+	f.StringVar(&o.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", "))
 	f.StringVar(&o.baseURL, "base-url", "", "where a server with OpenAI's interface is")
 	f.StringVar(&o.model, "model", "", "name of the model")
 	f.StringVar(&o.ask, "ask", "", "when you are asked: changes, commands (before each, too) or calls (before every call)")
@@ -109,7 +110,7 @@ func (o initOptions) check() error {
 // fits reports whether a key of agent.toml can have a value. What people paste into
 // the wrong line is recognized.
 func fits(key, value string) error {
-	if slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-"}, func(begin string) bool { return strings.HasPrefix(value, begin) }) && len(value) > 20 {
+	if config.LooksLikeKey(value) {
 		return errors.New("that looks like a key, and keys are never in a file; put it into a variable: export OPENAI_API_KEY=...")
 	}
 	c := config.Default()
@@ -181,13 +182,13 @@ func (a *app) initNotes(path string, o initOptions) {
 	if o.here && (o.provider != "" || o.baseURL != "") {
 		a.s.hint("which server is asked counts from this file when you trust it: `stockade config trust`")
 	}
-	variable := a.Config.Model.APIKeyEnv
-	if o.provider == door.ProviderOpenAI && a.s.env(variable) == "" {
+	kind, _ := door.ProviderKindOf(o.provider)
+	if kind.KeyVariables != nil && !slices.ContainsFunc(append(kind.KeyVariables, a.Config.Model.APIKeyEnv), func(name string) bool { return name != "" && a.s.env(name) != "" }) {
 		needed := ""
 		if o.baseURL != "" {
 			needed = ", if the server wants a key"
 		}
-		a.s.hint("the key is in no file: `export %s=...`%s", variable, needed)
+		a.s.hint("the key is in no file: `export %s=...`%s", cmp.Or(a.Config.Model.APIKeyEnv, kind.KeyVariables[0]), needed)
 	}
 	a.s.hint("`stockade doctor` tries it")
 }

@@ -9,46 +9,49 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
-
-	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// providersKey is the variable for the provider's key that every client of it
-// reads. It goes with OPENAI_BASE_URL; any other variable was not meant for a
-// server that the environment names.
-const providersKey = "OPENAI_API_KEY"
-
-// provider is where the model is, by the configuration.
-func (a *app) provider() (*door.Provider, error) {
-	m := a.Config.Model
-	key := a.s.env(m.APIKeyEnv)
-	if from, ok := strings.CutPrefix(a.Config.Source("model.base_url"), "environment "); ok && m.Provider != door.ProviderOffline && key != "" && m.APIKeyEnv != providersKey {
-		return nil, &exitErr{code: exitUsage,
-			message: fmt.Sprintf("the server is named by %s in the environment, and such a server gets no key but that of %s; model.api_key_env names %s", from, providersKey, m.APIKeyEnv),
-			hint:    fmt.Sprintf("set model.base_url in %s, or unset %s", a.Dirs.AgentTOML(), from)}
-	}
+// provider is where the model of a profile is, by the configuration; empty: of the one
+// that answers.
+func (a *app) provider(ctx context.Context, profile string) (*door.Provider, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
-	return &door.Provider{
-		Name: m.Provider, Rules: rules, Attempts: m.MaxAttempts,
-		Client: provider.Options{APIKey: key, KeySource: "the environment variable " + m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
-	}, err
+	if err != nil {
+		return nil, err
+	}
+	return a.Provider(ctx, profile, settings.Keys{Env: a.s.env, Secrets: a.vault(false)}, rules)
 }
 
-// price is what the model costs; nil where the configuration does not say both.
-func (a *app) price() *llm.Price {
-	m := a.Config.Model
-	if m.InputPrice <= 0 || m.OutputPrice <= 0 {
+// knowKeys takes the keys of all providers out of whatever is recorded, shown or sent.
+func (a *app) knowKeys(d *door.Door) {
+	for _, k := range door.ProviderKinds() {
+		for _, name := range k.KeyVariables {
+			d.Know(a.s.env(name))
+		}
+	}
+	for _, name := range a.Config.Names() {
+		if p, err := a.Config.Answering(name); err == nil && p.APIKeyEnv != "" {
+			d.Know(a.s.env(p.APIKeyEnv))
+		}
+	}
+}
+
+// price is what a model costs; nil where the configuration does not say so.
+func (a *app) price(model string) *llm.Price {
+	p, known := a.Config.Price(model)
+	if !known {
 		return nil
 	}
-	return &llm.Price{Input: m.InputPrice, Output: m.OutputPrice}
+	return &llm.Price{Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite}
 }
 
 // modelError says which flag or setting is to be changed where no model can be
 // asked.
-func (a *app) modelError(err error) error {
+func (a *app) modelError(p *door.Provider, err error) error {
 	e, ok := errors.AsType[*door.ModelError](err)
 	if !ok {
 		return err
@@ -61,11 +64,15 @@ func (a *app) modelError(err error) error {
 	}
 	switch e.Fault {
 	case door.FaultProvider:
-		exit.hint = "the providers are: auto, openai, offline"
+		exit.hint = "the providers are: auto, " + strings.Join(config.Providers, ", ")
 	case door.FaultKey:
-		exit.hint = fmt.Sprintf("export %s=..., or try it without a model: --provider offline", a.Config.Model.APIKeyEnv)
+		exit.hint = a.keyHint(p)
 	case door.FaultName:
 		exit.hint = "name one with --model, STOCKADE_MODEL_NAME or model.name in " + a.Dirs.AgentTOML()
+		if p.Profile != config.ModelProfile {
+			exit.hint = fmt.Sprintf("name one with --model, or as %s in %s", config.ProfileKey(p.Profile, "model"), a.Dirs.AgentTOML())
+		}
+		exit.hint += "; `stockade model list --profile " + p.Profile + "` shows what there is"
 	case door.FaultAddress:
 		exit.hint = "check model.base_url; `stockade config` shows where it comes from"
 	case door.FaultDenied:
@@ -74,6 +81,16 @@ func (a *app) modelError(err error) error {
 		permitted("model.base_url = ")
 	}
 	return exit
+}
+
+// keyHint says how a provider gets its key.
+func (a *app) keyHint(p *door.Provider) string {
+	kind, _ := door.ProviderKindOf(p.Name)
+	secret, key := strings.ToUpper(strings.ReplaceAll(kind.Name, "-", "_"))+"_KEY", "model.key"
+	if p.Profile != config.ModelProfile {
+		key = config.ProfileKey(p.Profile, "key")
+	}
+	return fmt.Sprintf("export %s=..., or keep it with `stockade secret set %s` and set %s = %q; without a key: --provider offline", p.Client.KeySource, secret, key, secret)
 }
 
 func newModelCmd(a *app) *cobra.Command {
@@ -88,11 +105,12 @@ func newModelServeCmd(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the offline model, or a script, as an OpenAI-compatible API",
 		Long: `Serve the offline model as an OpenAI-compatible API on this machine, for any
-client. With --script, answer with the lines of a file instead, for demonstrations
-and tests of agents. Each line is one JSON object and answers one request:
+client: chat completions, and responses. With --script, answer with the lines of a
+file instead, for demonstrations and tests of agents. Each line is one JSON object
+and answers one request:
 
-  reasoning, text, tool_calls [{id, name, arguments}], finish, usage {input_tokens,
-  output_tokens, cached_tokens, reasoning_tokens},
+  reasoning, text, tool_calls [{id, name, arguments}], finish,
+  usage {input_tokens, output_tokens, cached_tokens, reasoning_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -64,8 +65,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	cmd.Annotations = trustAsk.annotation()
 	f := cmd.Flags()
 	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked")
-	f.StringVar(&a.flags.provider, "provider", "", "auto, openai or offline (default: model.provider of the configuration)")
-	f.StringVar(&a.flags.model, "model", "", "name of the model (default: model.name of the configuration)")
+	addModelFlags(cmd, a)
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
 	f.Var((*repeated)(&a.flags.try), "tool", "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
@@ -85,6 +85,14 @@ func (r *repeated) Set(value string) error {
 func (r *repeated) String() string { return "" } // the default
 
 func (r *repeated) Type() string { return "stringArray" }
+
+// addModelFlags adds the flags that say who is asked.
+func addModelFlags(cmd *cobra.Command, a *app) {
+	f := cmd.Flags()
+	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
+	f.StringVar(&a.flags.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", ")+" (default: model.provider of the configuration)")
+	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
+}
 
 // addLockedFlag adds the flag of the commands that use the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
@@ -166,18 +174,18 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider, err := a.provider()
+	provider, err := a.provider(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
-		Name:     a.Config.Model.Name,
+		Name:     provider.Client.Model,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
-		ContextTokens: a.Config.Model.ContextTokens, Price: a.price(),
+		ContextTokens: provider.ContextTokens, Price: a.price(provider.Client.Model),
 	}})
 	if err != nil {
-		return nil, a.modelError(err)
+		return nil, a.modelError(provider, err)
 	}
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")

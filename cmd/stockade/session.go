@@ -21,7 +21,7 @@ import (
 )
 
 func newSessionCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume", Long: "List, show or continue sessions. What they are is in `stockade help sessions`."}
+	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume, stats", Long: "List, show, count or continue sessions. What they are is in `stockade help sessions`."}
 	var limit int
 	var all bool
 	list := &cobra.Command{
@@ -63,7 +63,7 @@ Single calls (stockade call) are no conversation.`,
 		c.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	}
 	addTurnFlags(resume, a)
-	cmd.AddCommand(list, show, resume)
+	cmd.AddCommand(list, show, resume, newSessionStatsCmd(a))
 	return cmd
 }
 

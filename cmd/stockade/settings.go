@@ -26,6 +26,7 @@ func (a *app) loadConfig(ctx context.Context) error {
 	opts := settings.Options{
 		Env: a.s.env, Work: a.Work, Deny: a.flags.deny, Warn: a.warn, KnownUntrusted: a.trust == trustLeave,
 		Flags: []settings.Flag{
+			{Name: "--profile", Key: "profile", Value: a.flags.profile},
 			{Name: "--provider", Key: "model.provider", Value: a.flags.provider},
 			{Name: "--model", Key: "model.name", Value: a.flags.model},
 			{Name: "--max-turns", Key: "max_tool_turns", Value: a.flags.maxTurns},

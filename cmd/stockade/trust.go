@@ -72,7 +72,7 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
 			show("which holds letters beyond ASCII:", fmt.Sprintf("%+q", ask.Value))
 		}
-		for _, row := range terminal.Wrap(config.Key(ask.Key).Doc, width-3) {
+		for _, row := range terminal.Wrap(f.Key(ask.Key).Doc, width-3) {
 			fmt.Fprintf(w, "  %s\n", row)
 		}
 	}

@@ -69,6 +69,7 @@ type globalFlags struct {
 	try      []string // files of modules that are tried
 	locked   bool     // only the modules that stockade.lock names
 
+	profile  string
 	provider string
 	model    string
 	maxTurns string
@@ -249,7 +250,7 @@ func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []p
 	grants.AskHosts = !nobody
 	opts.Policy = grants
 	d := a.door()
-	d.Know(a.s.env(a.Config.Model.APIKeyEnv)) // also where no model is asked
+	a.knowKeys(d) // also where no model is asked
 	s, err := d.Open(ctx, opts)
 	a.asked.Store(true)
 	return s, err

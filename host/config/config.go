@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
@@ -12,7 +14,10 @@ import (
 // Config is every setting after the layers were merged. The zero value is not
 // usable: start from [Default] or [Merge]. Copies are independent.
 type Config struct {
-	Model Model
+	Model    Model
+	Profile  string             // the name of the profile that answers; default "", which is Model
+	Profiles map[string]Profile // other ways to a model, by name; default none
+	Prices   map[string]Price   // by the name of the model; default none
 
 	MaxToolTurns        int           // steps of the model in one turn; default 50
 	MaxToolCallsPerTurn int           // tool calls in one step; default 15
@@ -39,20 +44,38 @@ type Config struct {
 	Mounts  []Mount // directories beside the working directory; default none
 
 	sources map[string]string // what set a key
+	named   map[string]*key   // what is set below names
 }
 
-// Model says who answers, and how patiently the program waits for it.
+// Model says who answers where no profile is named.
 type Model struct {
-	Provider     string        // "auto", "openai" or "offline"; default "auto"
-	Name         string        // of the model; default "", which openai refuses
+	Profile
+	InputPrice  float64 // US dollars for a million tokens; default 0, not known
+	OutputPrice float64 // the same, of answers
+}
+
+// Profile says who answers, and how patiently the program waits for it. The defaults
+// are those of Model; see [Config.Answering] for what a profile does not say.
+type Profile struct {
+	Provider     string        // one of [Providers], of Model also "auto"; default "auto", of a profile none
+	Name         string        // of the model; default "", which all but the offline model refuse
 	BaseURL      string        // of the provider; default "", the provider's own
-	APIKeyEnv    string        // the environment variable that holds the key; default "OPENAI_API_KEY"
+	APIKeyEnv    string        // the environment variable that holds the key; default "", the provider's usual one
+	Key          string        // the name of the secret that is the key; default "", none
 	StallTimeout time.Duration // without a byte of the answer; default 60s
 	MaxAttempts  int           // for one request, the first one included; default 4
 
-	ContextTokens int     // of its context; default 0, not known
-	InputPrice    float64 // US dollars for a million tokens; default 0, not known
-	OutputPrice   float64 // the same, of answers
+	ContextTokens int      // of its context; default 0, not known
+	Reasoning     string   // "low", "medium" or "high"; default "", the provider's own
+	Fallback      []string // profiles that are asked instead where this one fails; default none
+}
+
+// Price is what a million tokens cost, in US dollars.
+type Price struct {
+	Input       float64
+	Output      float64
+	CachedInput float64 // of the input, what comes from a cache; 0: Input
+	CacheWrite  float64 // of the input, what goes to one; 0: Input
 }
 
 // Tools switches groups of tools; all are on by default.
@@ -123,7 +146,7 @@ func (m Mount) String() string {
 
 // Default returns the configuration without any file, variable or flag.
 func Default() Config {
-	c := Config{sources: make(map[string]string)}
+	c := Config{sources: make(map[string]string), named: make(map[string]*key)}
 	for _, k := range table {
 		k.set(&c, k.def)
 		c.sources[k.Name] = "default"
@@ -137,14 +160,42 @@ func Default() Config {
 func (c *Config) Source(key string) string { return c.sources[key] }
 
 // Value is a key's value as it is written in a file.
-func (c *Config) Value(key string) string { return keys.Format(find(key).get(c)) }
+func (c *Config) Value(key string) string { return keys.Format(c.find(key).get(c)) }
+
+// Keys are those of [Keys], and behind them what is set below names: of profiles, then
+// of prices, by their names.
+func (c *Config) Keys() []string {
+	names := Keys()
+	for _, k := range slices.SortedFunc(maps.Values(c.named), (*key).compare) {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// find is the key of a name, also of a profile that there is; nil for an unknown one.
+func (c *Config) find(name string) *key {
+	if k := cmp.Or(find(name), c.named[name]); k != nil {
+		return k
+	}
+	for _, n := range namedTable {
+		for profile := range c.Profiles {
+			if k := n.at(profile); k.Name == name {
+				return k
+			}
+		}
+	}
+	return nil
+}
 
 // Set sets a key from text, as the environment and flags give it: "30s",
 // "true", "/data:ro,/src" for a list. Source is what [Config.Source] returns
 // for it afterwards. The error names neither the source nor the key, so that
 // the caller can name the flag.
+//
+// Another provider than before has neither the address nor the key nor the model of the
+// one before: these go back to their defaults.
 func (c *Config) Set(key, text, source string) error {
-	k := find(key)
+	k := c.find(key)
 	if k == nil {
 		return fmt.Errorf("unknown key %q", key)
 	}
@@ -152,25 +203,51 @@ func (c *Config) Set(key, text, source string) error {
 	if err != nil {
 		return err
 	}
+	c.unshare()
 	c.apply(k, v, source)
 	return nil
 }
 
 // Cap lowers a key of class limit to most, if it is higher, and says whether
-// it was. Source is what [Config.Source] returns for it then.
-func (c *Config) Cap(name string, most int64, source string) bool {
-	k := find(name)
-	old := reflect.ValueOf(k.get(c)) // an int or a time.Duration
-	if old.Int() <= most {
-		return false
+// it was; those of profiles that stand for it, too. Source is what [Config.Source]
+// returns for it then.
+func (c *Config) Cap(name string, most int64, source string) (lowered bool) {
+	c.unshare()
+	lower := func(k *key) bool {
+		old := reflect.ValueOf(k.get(c)) // an int or a time.Duration
+		if old.Int() <= most {
+			return false
+		}
+		c.apply(k, reflect.ValueOf(most).Convert(old.Type()).Interface(), source)
+		return true
 	}
-	c.apply(k, reflect.ValueOf(most).Convert(old.Type()).Interface(), source)
-	return true
+	for _, k := range c.named {
+		if k.cappedBy == name {
+			lower(k)
+		}
+	}
+	return lower(find(name))
 }
 
-// apply sets a checked value. The map is copied because copies of a Config share it.
+// unshare makes what copies of a Config share this one's own.
+func (c *Config) unshare() {
+	c.sources, c.named, c.Profiles, c.Prices = maps.Clone(c.sources), maps.Clone(c.named), maps.Clone(c.Profiles), maps.Clone(c.Prices)
+}
+
+// apply sets a checked value, in a Config that shares nothing.
 func (c *Config) apply(k *key, v any, source string) {
+	for _, name := range k.lost(c, v) {
+		if lost := find(name); lost != nil {
+			c.apply(lost, lost.def, "default")
+		} else if lost := c.named[name]; lost != nil {
+			lost.set(c, "")
+			delete(c.named, name)
+			delete(c.sources, name)
+		}
+	}
 	k.set(c, v)
-	c.sources = maps.Clone(c.sources)
 	c.sources[k.Name] = source
+	if k.below != "" {
+		c.named[k.Name] = k
+	}
 }

@@ -40,13 +40,17 @@ var samples = []sample{
 	{"mounts", `["/data:ro", "~/notes", "~"]`, "/data:ro,~/notes,~", func(c *Config) {
 		c.Mounts = []Mount{{Path: "/data", ReadOnly: true}, {Path: "~/notes"}, {Path: "~"}}
 	}},
+	{"profile", `"work"`, "work", func(c *Config) { c.Profile = "work" }},
 	{"model.provider", `"offline"`, "offline", func(c *Config) { c.Model.Provider = "offline" }},
 	{"model.name", `"gpt-9"`, "gpt-9", func(c *Config) { c.Model.Name = "gpt-9" }},
 	{"model.base_url", `"http://localhost:11434/v1"`, "http://localhost:11434/v1", func(c *Config) { c.Model.BaseURL = "http://localhost:11434/v1" }},
 	{"model.api_key_env", `"MY_KEY"`, "MY_KEY", func(c *Config) { c.Model.APIKeyEnv = "MY_KEY" }},
+	{"model.key", `"OPENAI"`, "OPENAI", func(c *Config) { c.Model.Key = "OPENAI" }},
 	{"model.stall_timeout", `"5s"`, "5s", func(c *Config) { c.Model.StallTimeout = 5 * time.Second }},
 	{"model.max_attempts", "1", "1", func(c *Config) { c.Model.MaxAttempts = 1 }},
 	{"model.context_tokens", "128_000", "128000", func(c *Config) { c.Model.ContextTokens = 128_000 }},
+	{"model.reasoning", `"low"`, "low", func(c *Config) { c.Model.Reasoning = "low" }},
+	{"model.fallback", `["work", "local"]`, "work,local", func(c *Config) { c.Model.Fallback = []string{"work", "local"} }},
 	{"model.input_price", "2", "2", func(c *Config) { c.Model.InputPrice = 2 }},
 	{"model.output_price", "0.25", "0.25", func(c *Config) { c.Model.OutputPrice = 0.25 }},
 	{"tools.fs", "false", "false", func(c *Config) { c.Tools.FS = false }},
@@ -105,7 +109,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 	if diff := cmp.Diff(Keys(), named); diff != "" {
 		t.Fatalf("samples are not the keys (-keys +samples):\n%s", diff)
 	}
-	if fields := countFields(reflect.TypeFor[Config]()); fields != len(table) {
+	if fields := countFields(reflect.TypeFor[Config]()); fields != len(table)+len([]string{"Profiles", "Prices"}) {
 		t.Errorf("Config has %d fields for %d keys", fields, len(table))
 	}
 	for _, s := range samples {
@@ -212,10 +216,10 @@ func countFields(typ reflect.Type) int {
 
 func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[class][]string{
-		authority:  {"system_prompt", "model.provider", "model.base_url"},
+		authority:  {"system_prompt", "profile", "model.provider", "model.base_url", "model.fallback"},
 		reach:      {"mounts", "network.allow", "web.search", "web.duckduckgo_url", "web.brave_url", "web.google_url", "web.google_cx"},
-		private:    {"model.api_key_env"},
-		preference: {"model.name", "model.context_tokens", "model.input_price", "model.output_price", "ui.plain"},
+		private:    {"model.api_key_env", "model.key"},
+		preference: {"model.name", "model.context_tokens", "model.reasoning", "model.input_price", "model.output_price", "ui.plain"},
 		switchOff:  {"agents_md", "tools.fs", "tools.exec", "tools.web", "tools.store"},
 		addOnly:    {"tools.off"},
 		userOnly:   {"tools.system_info", "bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
@@ -236,7 +240,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 
 func TestDefaultsAreAsDocumented(t *testing.T) {
 	want := Config{
-		Model:        Model{Provider: "auto", APIKeyEnv: "OPENAI_API_KEY", StallTimeout: time.Minute, MaxAttempts: 4},
+		Model:        Model{Profile: Profile{Provider: "auto", StallTimeout: time.Minute, MaxAttempts: 4}},
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, RepeatedCalls: 4, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, ToolStore: 262144, SessionStore: 1048576, HistoryCharBudget: 400000,
@@ -358,7 +362,7 @@ func TestTheEnvironmentIsChecked(t *testing.T) {
 		t.Errorf("a key is repeated in\n%v", err)
 	}
 	for _, part := range []string{`"soon" is not a duration from 1s to 1h`, "out of range; write a whole number from 1 to 10000", "301s is out of range; write a duration from 1s to 300s",
-		`"opnai" is not one of "auto", "openai", "offline"`} {
+		`"opnai" is not one of "auto", "openai", `} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is missing in\n%v", part, err)
 		}

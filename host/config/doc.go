@@ -19,10 +19,15 @@
 //	project.Trusted = trust.Covers(project) // see settings.Trust
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)
 //
-// One table in this package (keys.go) holds every key: its field, range, default,
+// One table in this package (keys.go) holds every key but some below: its field, range, default,
 // class and text. Files, the environment and [Annotated] (the agent.toml at the
 // root of the repository) are driven by it, through package keys.
 //
+// Below profiles and prices stand tables whose names a person chooses, as in
+// [profiles.work]; named.go has their keys. A key of one is a setting like any
+// other, under its whole name.
+//
 // Secrets are never in a file: model.api_key_env names the environment variable
-// that holds the provider's key, and this package does not read that variable.
+// that holds the provider's key, model.key the secret, and this package reads
+// neither.
 package config

@@ -56,6 +56,9 @@ type key struct {
 	get   func(*Config) any // of the type that the kind returns
 	set   func(*Config, any)
 	def   any
+
+	below    string // of a key below a name, see [named]: that name
+	cappedBy string // the limit of the administrator's that holds for it, too; empty: none, or its own
 }
 
 var table = []key{
@@ -115,18 +118,25 @@ var table = []key{
 		set: func(c *Config, v any) { c.Mounts = parseMounts(v.([]string)) },
 	},
 
-	field("model.provider", keys.Choice("auto", "openai", "offline"), "auto", authority,
-		`Who answers: "openai" is OpenAI or any service with its interface (see model.base_url), "offline" needs no network, "auto" is openai when there is a key or a base URL and offline otherwise.`,
+	field("profile", profileName, "", authority,
+		`The profile that answers, by its name in [profiles.NAME]. Empty, or "model": what [model] says. The flag --profile says it once.`,
+		func(c *Config) *string { return &c.Profile }),
+
+	field("model.provider", keys.Choice(append([]string{"auto"}, Providers...)...), "auto", authority,
+		`Who answers: "openai" is OpenAI or any service with its chat completions (see model.base_url), "openai-responses" OpenAI's newer interface, "offline" needs no network, "auto" is openai when there is a key or a base URL and offline otherwise. See stockade help models.`,
 		func(c *Config) *string { return &c.Model.Provider }),
 	field("model.name", text(256, true), "", preference,
-		"The name of the model. The provider openai needs one.",
+		"The name of the model. Every provider but offline needs one.",
 		func(c *Config) *string { return &c.Model.Name }),
 	field("model.base_url", baseURL, "", authority,
-		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL, where no file says it), it gets no key but that of OPENAI_API_KEY.",
+		"Where the provider is reached, such as \"http://localhost:8080/v1\". Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL and the like, where no file says it), it gets no key but that of the provider's usual variable.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
-	field("model.api_key_env", variable, "OPENAI_API_KEY", private,
-		"The name of the environment variable that holds the provider's key. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
+	field("model.api_key_env", variable, "", private,
+		"The name of the environment variable that holds the provider's key. Empty: the one that the provider's own programs read, such as OPENAI_API_KEY or ANTHROPIC_API_KEY. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
+	field("model.key", secretName, "", private,
+		"The name of the secret that holds the provider's key, as `stockade secret set NAME` keeps it, in place of a variable. It is sent only to the hosts that the secret is bound to.",
+		func(c *Config) *string { return &c.Model.Key }),
 	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 60*time.Second, limit,
 		"How long the provider may be silent before the request counts as failed.",
 		func(c *Config) *time.Duration { return &c.Model.StallTimeout }),
@@ -134,10 +144,16 @@ var table = []key{
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 	field("model.context_tokens", keys.Integer(0, 100_000_000, "tokens"), 0, preference,
-		"How many tokens the context of the model holds, so that it is shown how much of it is used. 0: not known. It limits nothing: see history_char_budget.",
+		"How many tokens the context of the model holds, so that it is shown how much of it is used. 0: not known. It limits nothing (see history_char_budget), but for Ollama, which is asked for a context of this size.",
 		func(c *Config) *int { return &c.Model.ContextTokens }),
+	field("model.reasoning", reasoning, "", preference,
+		"How much the model thinks before it answers. Empty: as the provider has it.",
+		func(c *Config) *string { return &c.Model.Reasoning }),
+	field("model.fallback", profileNames, nil, authority,
+		"The profiles that are asked instead, one after the other, where the provider fails and another may not: it is overloaded, cannot be reached, or its quota is used up. They get the conversation. Empty: nobody is.",
+		func(c *Config) *[]string { return &c.Model.Fallback }),
 	field("model.input_price", keys.Amount(1_000_000, "US dollars"), 0.0, preference,
-		"What a million tokens of requests cost, so that the cost of each turn is shown, without what the provider takes off for what it has cached. 0: not known, and no cost is shown.",
+		"What a million tokens of requests cost, so that the cost of each turn is shown, without what the provider takes off for what it has cached: see prices. 0: not known, and no cost is shown.",
 		func(c *Config) *float64 { return &c.Model.InputPrice }),
 	field("model.output_price", keys.Amount(1_000_000, "US dollars"), 0.0, preference,
 		"What a million tokens of answers cost.",
@@ -240,11 +256,12 @@ func field[T any](name string, k keys.Kind, def T, class class, doc string, at f
 	}
 }
 
-// fileKeys is the table as the reader of files takes it.
-var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
+// fileKeys are both tables as the reader of files takes them.
+var fileKeys = slices.Concat(keys.TableOf(table, func(k key) keys.Key { return k.Key }), keys.TableOf(namedTable, func(n named) keys.Key { return n.Key }))
 
-// Keys returns the name of every key, in the order of the sample.
-func Keys() []string { return fileKeys.Names() }
+// Keys returns the name of every key that stands below no name of the user's own, in
+// the order of the sample.
+func Keys() []string { return fileKeys[:len(table)].Names() }
 
 // LimitKeys returns the keys that an administrator can cap: those of class
 // limit, in the order of the sample.
@@ -304,5 +321,6 @@ func Annotated() string {
 # What a project file may set stands with each key; ` + "`stockade config trust`" + ` shows
 # what one asks for.
 `,
+		Names: map[string]string{profileWord: "work", priceWord: `"gpt-5"`},
 	})
 }

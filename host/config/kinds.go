@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -72,12 +73,54 @@ var variableRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // variable is the name of an environment variable.
 var variable = keys.Text("name of an environment variable", `the name of an environment variable, such as "OPENAI_API_KEY"`, func(s string) error {
-	if !variableRE().MatchString(s) {
+	if s != "" && !variableRE().MatchString(s) {
 		// The value is not repeated: it may be a key.
 		return errors.New(`it is not the name of an environment variable; write a name such as "OPENAI_API_KEY", never the key itself`)
 	}
 	return nil
 })
+
+var (
+	secretNameRE  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
+	profileNameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
+)
+
+// secretName is the name of a secret, or empty.
+var secretName = keys.Text("name of a secret", `the name of a secret, as "stockade secret list" shows it`, func(s string) error {
+	switch {
+	case LooksLikeKey(s):
+		return errors.New(`that looks like a key, and keys are never in a file; keep it with "stockade secret set NAME", and write NAME`)
+	case s != "" && !secretNameRE().MatchString(s):
+		return errors.New("it is no name of a secret: write 1 to 64 letters, digits, '_' or '-', the first a letter") // it may be a key
+	}
+	return nil
+})
+
+// LooksLikeKey reports whether a text begins as the keys of providers do, which people
+// paste into the wrong line.
+func LooksLikeKey(s string) bool {
+	return len(s) > 20 && slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-", "LLM|"}, func(begin string) bool { return strings.HasPrefix(s, begin) })
+}
+
+// profileName is the name of a profile, or empty.
+var profileName = keys.Text("name of a profile", "the name of a profile in quotes", func(s string) error {
+	if s == "" || s == ModelProfile {
+		return nil
+	}
+	return checkProfileName(s)
+})
+
+// profileNames are names of profiles. Whether there are such is found out where all of
+// them are known.
+var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string) error {
+	if s == ModelProfile {
+		return nil
+	}
+	return checkProfileName(s)
+})
+
+// reasoning is how much a model thinks.
+var reasoning = keys.Choice("", "low", "medium", "high")
 
 // rules are those of the network. What a rule means is left to policy; here it
 // only has to be a word.

@@ -5,8 +5,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/BurntSushi/toml"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
@@ -32,9 +37,11 @@ type File struct {
 	Trusted bool
 
 	settings map[string]setting
+	named    []*key // those below names, in the order of [Config.Keys]
 }
 
 type setting struct {
+	key   *key
 	value any // checked, of the type of the key's field
 	line  int
 }
@@ -46,14 +53,12 @@ type Ask struct {
 	Value string `toml:"value" json:"value"` // as in a file; plain text as it is, without quotes
 }
 
-// Asks returns what the file asks for, in the order of [Keys]; of a nil file,
+// Asks returns what the file asks for, in the order of [Config.Keys]; of a nil file,
 // nothing.
 func (f *File) Asks() []Ask {
 	var asks []Ask
-	for i := range table {
-		k := &table[i]
-		s, ok := f.setting(k)
-		if !ok || !k.class.byTrust() {
+	for k, s := range f.sets() {
+		if !k.class.byTrust() {
 			continue
 		}
 		value := keys.Format(s.value)
@@ -63,6 +68,28 @@ func (f *File) Asks() []Ask {
 		asks = append(asks, Ask{k.Name, value})
 	}
 	return asks
+}
+
+// Key is what the table says of a key that the file sets.
+func (f *File) Key(name string) keys.Key { return f.settings[name].key.Key }
+
+// sets are the settings, in the order of [Config.Keys]; of a nil file, none.
+func (f *File) sets() iter.Seq2[*key, setting] {
+	return func(yield func(*key, setting) bool) {
+		if f == nil {
+			return
+		}
+		for i := range table {
+			if s, ok := f.settings[table[i].Name]; ok && !yield(&table[i], s) {
+				return
+			}
+		}
+		for _, k := range f.named {
+			if !yield(k, f.settings[k.Name]) {
+				return
+			}
+		}
+	}
 }
 
 // Line is the line on which a file sets a key; 0 when it does not.
@@ -103,12 +130,57 @@ func Parse(path string, layer Layer, data []byte) (*File, error) {
 	}
 	sum := sha256.Sum256(data) // of what was parsed; the file is not read again
 	f := &File{Path: path, Layer: layer, SHA256: hex.EncodeToString(sum[:]), settings: make(map[string]setting)}
+	names := map[string]map[string]keys.Setting{"profiles": {}, "prices": {}} // by name, what comes first there
 	for _, s := range parsed.Settings {
-		if s.Key >= 0 {
-			f.settings[table[s.Key].Name] = setting{value: s.Value, line: parsed.Line(s)}
+		k := (*key)(nil)
+		switch {
+		case len(s.Path) > 1 && names[s.Path[0]] != nil:
+			in, name := names[s.Path[0]], s.Path[1]
+			if _, known := in[name]; !known {
+				in[name] = s
+				if err := checkName(s.Path[0], name); err != nil {
+					parsed.Fail(s, err)
+				}
+			}
+			if s.Key >= 0 {
+				k = namedTable[s.Key-len(table)].at(name)
+				f.named = append(f.named, k)
+			}
+		case s.Key >= 0:
+			k = &table[s.Key]
+		}
+		if k != nil {
+			f.settings[k.Name] = setting{k, s.Value, parsed.Line(s)}
 		}
 	}
+	slices.SortFunc(f.named, (*key).compare)
+	f.checkNamed(parsed, names)
+	if err := parsed.Err(); err != nil {
+		return nil, err
+	}
 	return f, nil
+}
+
+// checkNamed looks for names that say too little, and for too many of them.
+func (f *File) checkNamed(parsed *keys.File, names map[string]map[string]keys.Setting) {
+	for _, table := range []struct {
+		name, needs string
+		most        int
+	}{{"profiles", "provider", maxProfiles}, {"prices", "input output", maxPrices}} {
+		in := names[table.name]
+		for _, name := range slices.Sorted(maps.Keys(in)) {
+			if len(in) > table.most {
+				parsed.Fail(in[name], fmt.Errorf("there are %d names below %s; at most %d are accepted", len(in), table.name, table.most))
+				break
+			}
+			for need := range strings.FieldsSeq(table.needs) {
+				// What a project changes of a profile is a part of it.
+				if _, ok := f.settings[toml.Key{table.name, name, need}.String()]; !ok && (f.Layer == User || table.name == "prices" || in[name].Key < 0) {
+					parsed.Fail(in[name], fmt.Errorf("%s is missing", need))
+				}
+			}
+		}
+	}
 }
 
 // noSecrets is the answer to a key that looks as if it held a secret.

@@ -50,8 +50,8 @@ func TestLoadNamesTheFileTheLineAndTheKey(t *testing.T) {
 		{"price below nothing", "model.input_price = -0.5", "agent.toml:1: model.input_price: -0.5 is out of range; write a number from 0 to 1000000 (US dollars)"},
 		{"price that is no number", "model.input_price = nan", "agent.toml:1: model.input_price: NaN is out of range; write a number from 0 to 1000000 (US dollars)"},
 		{"price in quotes", "model.input_price = '2'", "agent.toml:1: model.input_price: it is a string; write a number from 0 to 1000000 (US dollars)"},
-		{"unknown provider", "model.provider = 'openia'", `agent.toml:1: model.provider: "openia" is not one of "auto", "openai", "offline"`},
-		{"number for a provider", "model.provider = 1", `agent.toml:1: model.provider: it is an integer; write one of "auto", "openai", "offline"`},
+		{"unknown provider", "model.provider = 'openia'", `agent.toml:1: model.provider: "openia" is not one of "auto", "openai", "xai", "meta", "offline"`},
+		{"number for a provider", "model.provider = 1", `agent.toml:1: model.provider: it is an integer; write one of "auto", "openai", "xai", "meta", "offline"`},
 		{"address without a scheme", "model.base_url = 'localhost:80'", `agent.toml:1: model.base_url: it is not an http or https URL; write an address such as "https://host/v1"`},
 		{"address of a file", "model.base_url = 'file:///etc'", `agent.toml:1: model.base_url: it is not an http or https URL; write an address such as "https://host/v1"`},
 		{"address with a password", "model.base_url = 'https://a:b@host'", "agent.toml:1: model.base_url: it holds a user name or a password; a key belongs into the environment variable that model.api_key_env names"},
@@ -232,7 +232,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Model.BaseURL != "" || c.Model.Provider != "auto" || c.Mounts != nil || c.MaxToolTurns > 50 {
+		if c.Model.BaseURL != "" || c.Model.Provider != "auto" || c.Mounts != nil || c.Profile != "" || c.Profiles != nil || c.Model.Fallback != nil || c.MaxToolTurns > 50 {
 			t.Errorf("a project widened the configuration: %+v", c)
 		}
 	})

@@ -28,7 +28,7 @@ func (w Warning) String() string {
 
 // Merge lays the files and the environment over the defaults: user, then
 // project, then the environment. Either file can be nil. What a project file
-// may not set is left out and becomes a Warning, in the order of [Keys]; so does
+// may not set is left out and becomes a Warning, in the order of [Config.Keys]; so does
 // what the environment may not set. Whether it is trusted is for the caller to
 // have found out ([File.Trusted]).
 //
@@ -37,19 +37,11 @@ func (w Warning) String() string {
 // parse are reported, joined; the Config is then not to be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
-	for i := range table {
-		k := &table[i]
-		if s, ok := user.setting(k); ok {
-			c.apply(k, s.value, user.source(s))
-		}
+	for k, s := range user.sets() {
+		c.apply(k, s.value, user.source(s))
 	}
 	var warnings []Warning
-	for i := range table {
-		k := &table[i]
-		s, ok := project.setting(k)
-		if !ok {
-			continue
-		}
+	for k, s := range project.sets() {
 		if old := k.get(&c); !k.projectMay(old, s.value, project.Trusted) {
 			warnings = append(warnings, Warning{
 				Path: project.Path, Line: s.line, Key: k.Name, What: k.refusal(old, c.Source(k.Name), user), Untrusted: k.class.byTrust(),
@@ -125,15 +117,6 @@ func ownFile(user *File) string {
 		return user.Path
 	}
 	return "your own agent.toml"
-}
-
-// setting returns what a file sets; a nil file sets nothing.
-func (f *File) setting(k *key) (setting, bool) {
-	if f == nil {
-		return setting{}, false
-	}
-	s, ok := f.settings[k.Name]
-	return s, ok
 }
 
 func (f *File) source(s setting) string {

@@ -43,7 +43,11 @@ var decided = map[string]struct{ may, value string }{
 	"mounts":                  {"trust", "directories that are shown"},
 	"model.provider":          {"trust", "one of three words"},
 	"model.name":              {"own", "a word for the provider"},
+	"profile":                 {"trust", "a name of a profile"},
 	"model.base_url":          {"trust", "an address"},
+	"model.key":               {"never", "which secret is sent"},
+	"model.reasoning":         {"own", "one of four words"},
+	"model.fallback":          {"trust", "names of profiles"},
 	"model.api_key_env":       {"never", "which secret is used"},
 	"model.stall_timeout":     {"own", "a time"},
 	"model.max_attempts":      {"own", "a number"},
@@ -103,7 +107,7 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
 		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
-		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of "duckduckgo"`, "URL", mounts.What, toolNames.What:
+		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of ""`, profileName.What, profileNames.What, `one of "duckduckgo"`, "URL", mounts.What, toolNames.What:
 		case "string", rules("").What:
 			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" && k.Name != "web.google_cx" {
 				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/egress"
@@ -16,24 +17,85 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// The providers.
+// The providers that are not asked by their own names only.
 const (
 	ProviderAuto    = "auto"    // openai if there is a key or an address, offline otherwise
-	ProviderOpenAI  = "openai"  // and whatever speaks its API
+	ProviderOpenAI  = "openai"  // and whatever speaks its chat completions
 	ProviderOffline = "offline" // a small planner in this process, for demonstrations
 )
 
+// ProviderKind is what is known of a provider before anything is set.
+type ProviderKind struct {
+	Name string
+	// Address is its own. Empty: it is in this process.
+	Address string
+	// AddressVariable is the variable in which its programs look for another one. Empty:
+	// there is none.
+	AddressVariable string
+	// KeyVariables are those with its key, of which the first that is set counts. None: it
+	// wants no key.
+	KeyVariables []string
+	Header       string // that carries the key
+	client       func(provider.Options) client
+}
+
+// client is what a package of a provider makes.
+type client interface {
+	llm.Model
+	Models(context.Context) ([]string, error)
+}
+
+// providerKinds is every provider, in the order in which people are told of them.
+var providerKinds = []ProviderKind{
+	{ProviderOpenAI, openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", chatCompletions},
+	{"xai", "https://api.x.ai/v1", "", []string{"XAI_API_KEY"}, "Authorization", chatCompletions},
+	{"meta", "https://api.llama.com/compat/v1", "", []string{"LLAMA_API_KEY"}, "Authorization", chatCompletions},
+	{Name: ProviderOffline, client: chatCompletions},
+}
+
+func chatCompletions(o provider.Options) client { return openai.New(o) }
+
+// ProviderKinds is every provider, in the order in which people are told of them.
+func ProviderKinds() []ProviderKind { return slices.Clone(providerKinds) }
+
+// ProviderKindOf is the provider of a name; of auto it is openai.
+func ProviderKindOf(name string) (ProviderKind, bool) {
+	if name == ProviderAuto {
+		name = ProviderOpenAI
+	}
+	i := slices.IndexFunc(providerKinds, func(k ProviderKind) bool { return k.Name == name })
+	if i < 0 {
+		return ProviderKind{}, false
+	}
+	return providerKinds[i], true
+}
+
 // Provider is where a model is.
 type Provider struct {
-	Name string // one of the constants
+	Name    string // [ProviderAuto], or that of a [ProviderKind]
+	Profile string // how a person calls all of this; empty: it has no name
 	// Client says how it is reached; Name, HTTPClient and, of the offline model, the
 	// rest are filled in.
 	Client provider.Options
 	// Attempts is how often a request is sent at most, the first time counted; 0: 4.
 	Attempts int
+	// ContextTokens is how many tokens the context of the model holds; 0: not known.
+	ContextTokens int
 	// Rules are the user's for the network: what they deny is denied to the provider
 	// too, whose own host needs no rule.
 	Rules []network.Rule
+	// Fallback are asked instead, one after the other, where it fails and another may
+	// not. What they fall back on themselves does not count.
+	Fallback []Provider
+}
+
+// Where is the address of a provider; empty: it is in this process.
+func (p *Provider) Where() string {
+	k, _ := ProviderKindOf(p.Name)
+	if k.Address == "" {
+		return ""
+	}
+	return cmp.Or(p.Client.BaseURL, k.Address)
 }
 
 // ModelError says why no model can be asked.
@@ -61,33 +123,37 @@ const (
 
 // choose makes auto one of the providers, and says what keeps it from being asked
 // before anything is sent: the layers first.
-func (d *Door) choose(p *Provider) error {
+func (d *Door) choose(p *Provider, needsModel bool) error {
 	if p.Name == ProviderAuto {
 		p.Name = ProviderOffline
 		if p.Client.APIKey != "" || p.Client.BaseURL != "" {
 			p.Name = ProviderOpenAI
 		}
 	}
-	err := d.permits(p.Name)
-	if err == nil && p.Name != ProviderOffline { // which this process serves
-		err = d.permitsURL(p.Client.BaseURL)
-	}
-	if err != nil {
+	kind, known := ProviderKindOf(p.Name)
+	if err := d.permits(p.Name); err != nil {
 		return err
 	}
-	p.Client.Name = p.Name
-	switch p.Name {
-	case ProviderOpenAI:
-		if p.Client.APIKey == "" && p.Client.BaseURL == "" {
-			return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeySource + " is not set"}
-		}
-		if p.Client.Model == "" {
-			return &ModelError{Fault: FaultName, What: "no model is named"}
-		}
-	case ProviderOffline:
-	default:
+	if !known {
 		return &ModelError{Fault: FaultProvider, What: fmt.Sprintf("unknown provider %q", p.Name)}
 	}
+	p.Client.Name = p.Name
+	if len(kind.KeyVariables) > 0 {
+		p.Client.KeySource = cmp.Or(p.Client.KeySource, kind.KeyVariables[0])
+	}
+	if kind.Address == "" { // which this process serves
+		return nil
+	}
+	if err := d.permitsURL(p.Client.BaseURL, kind.Address); err != nil {
+		return err
+	}
+	if p.Client.APIKey == "" && p.Client.BaseURL == "" && kind.KeyVariables != nil {
+		return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeySource + " is not set"}
+	}
+	if p.Client.Model == "" && needsModel {
+		return &ModelError{Fault: FaultName, What: "no model is named"}
+	}
+	p.Client.BaseURL = cmp.Or(p.Client.BaseURL, kind.Address)
 	return nil
 }
 
@@ -102,7 +168,16 @@ type Found struct {
 // conversation. It takes as long as ctx lets it. The error may be a *[ModelError] or a
 // *llm.ProviderError.
 func (d *Door) Try(ctx context.Context, p Provider) (Found, error) {
-	if err := d.choose(&p); err != nil {
+	return d.models(ctx, p, true)
+}
+
+// Models is [Door.Try] for a provider of which no model is chosen yet.
+func (d *Door) Models(ctx context.Context, p Provider) (Found, error) {
+	return d.models(ctx, p, false)
+}
+
+func (d *Door) models(ctx context.Context, p Provider, needsModel bool) (Found, error) {
+	if err := d.choose(&p, needsModel); err != nil {
 		return Found{}, err
 	}
 	found := Found{Name: p.Name}
@@ -110,21 +185,45 @@ func (d *Door) Try(ctx context.Context, p Provider) (Found, error) {
 		return found, nil
 	}
 	d.Know(p.Client.APIKey)
-	found.URL = cmp.Or(p.Client.BaseURL, openai.Defaults.BaseURL)
-	if err := d.reach(&p.Client, p.Rules); err != nil {
+	found.URL = p.Client.BaseURL
+	c, err := d.client(p)
+	if err != nil {
 		return found, err
 	}
-	var err error
-	found.Models, err = openai.New(p.Client).Models(ctx)
+	found.Models, err = c.Models(ctx)
 	return found, err
 }
 
 // connect makes the model of a provider, after asking the layers, and before
 // anything is sent.
 func (s *Session) connect(opts *agent.Options, p Provider) error {
-	if err := s.door.choose(&p); err != nil {
+	first, err := s.model(&p)
+	if err != nil {
 		return err
 	}
+	opts.Model, opts.Provider, s.Provider = first, p.Name, p.Name
+	var others []llm.Alternative
+	for _, other := range p.Fallback {
+		model, err := s.model(&other)
+		if err != nil {
+			s.door.opts.Note("warning: %s cannot be asked where %s fails: %v", other.Profile, p.Profile, err)
+			continue
+		}
+		others = append(others, llm.Alternative{Profile: other.Profile, Provider: other.Name, Name: other.Client.Model, Model: model})
+	}
+	if others != nil {
+		opts.Model = llm.Failover(first, others)
+	}
+	return nil
+}
+
+// model makes the model of one provider, and completes what is said of that.
+func (s *Session) model(p *Provider) (llm.Model, error) {
+	if err := s.door.choose(p, true); err != nil {
+		return nil, err
+	}
+	s.door.Know(p.Client.APIKey)
+	served := *p
 	if p.Name == ProviderOffline {
 		// The offline model is served over the real wire format and read by the real
 		// client, so that a turn with it exercises everything that a turn with a
@@ -133,16 +232,25 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 		server := offline.NewServer(offline.Planner{}, token)
 		url, err := server.Start("127.0.0.1:0")
 		if err != nil {
-			return fmt.Errorf("offline model: %w", err)
+			return nil, fmt.Errorf("offline model: %w", err)
 		}
 		s.closers = append(s.closers, func() error { return server.Close(context.Background()) })
-		p.Client.APIKey, p.Client.BaseURL, p.Client.Model = token, url, "offline"
+		served.Client.APIKey, served.Client.BaseURL, served.Client.Model = token, url, "offline"
 	}
-	if err := s.door.reach(&p.Client, p.Rules); err != nil {
-		return err
+	c, err := s.door.client(served)
+	if err != nil {
+		return nil, err
 	}
-	opts.Model, opts.Provider, s.Provider = llm.Retry(openai.New(p.Client), cmp.Or(p.Attempts, 4)), p.Name, p.Name
-	return nil
+	return llm.Retry(c, cmp.Or(p.Attempts, 4)), nil
+}
+
+// client makes the client of a provider that was chosen.
+func (d *Door) client(p Provider) (client, error) {
+	if err := d.reach(&p.Client, p.Rules); err != nil {
+		return nil, err
+	}
+	kind, _ := ProviderKindOf(p.Name)
+	return kind.client(p.Client), nil
 }
 
 // permits asks the layers whether a provider may be asked.
@@ -150,13 +258,20 @@ func (d *Door) permits(provider string) error {
 	return denied(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
 }
 
-// permitsURL asks them about its address; empty is its own.
-func (d *Door) permitsURL(base string) error {
-	what := fmt.Sprintf("the address %q of the provider", base)
-	if base == "" {
-		what = "the provider's own address"
+// permitsURL asks them about its address. Its own may stand in them as "", too.
+func (d *Door) permitsURL(base, own string) error {
+	if base != "" && base != own {
+		return denied(FaultDeniedURL, fmt.Sprintf("the address %q of the provider", base), base, d.ceiling.BaseURLs)
 	}
-	return denied(FaultDeniedURL, what, base, d.ceiling.BaseURLs)
+	for _, l := range d.ceiling.BaseURLs {
+		if slices.Contains(l.Values, own) {
+			continue
+		}
+		if err := denied(FaultDeniedURL, "the provider's own address, "+own+",", "", []policy.List{l}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // denied is the error of what is not in all of the lists; nil if it is.
@@ -178,15 +293,11 @@ func denied(fault ModelFault, what, value string, lists []policy.List) error {
 // reach gives the client of a model the way to its own host, whatever it is, and
 // to nobody else.
 func (d *Door) reach(opts *provider.Options, rules []network.Rule) error {
-	base := opts.BaseURL
-	if base == "" {
-		base = openai.Defaults.BaseURL
-	}
 	out, err := d.egress()
 	if err != nil {
 		return err
 	}
-	own, err := egress.ProviderNetwork(base, rules)
+	own, err := egress.ProviderNetwork(opts.BaseURL, rules)
 	if err != nil {
 		return &ModelError{Fault: FaultAddress, What: err.Error()}
 	}

@@ -90,7 +90,9 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		return nil, err
 	}
 	if opts.Provider != nil {
-		d.Know(opts.Provider.Client.APIKey)
+		for _, p := range append(opts.Provider.Fallback, *opts.Provider) {
+			d.Know(p.Client.APIKey)
+		}
 	}
 	st, err := d.Store(ctx)
 	if err != nil {

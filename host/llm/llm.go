@@ -245,7 +245,7 @@ type Delta struct {
 	Finish FinishReason
 	Usage  *Usage
 	// Restart tells that the request is being sent again: what came before
-	// is void. Only [Retry] sends it.
+	// is void. Only [Retry] and [Failover] send it.
 	Restart *Restart
 }
 
@@ -262,6 +262,9 @@ type Restart struct {
 	Wait     time.Duration // from now until it is sent
 	Attempt  int           // that comes then; the first one, which has failed, was 1
 	Attempts int           // there are at most
+	// Instead is who is asked now, where that is another one: there is no wait and no
+	// count of attempts then.
+	Instead *Alternative
 }
 
 // CallDelta is a piece of one tool call.

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
@@ -101,20 +102,41 @@ func Load(ctx context.Context, o Options) (*Settings, error) {
 	if err := s.merge(ctx, o, user, project); err != nil {
 		return nil, err
 	}
-	if base := o.Env("OPENAI_BASE_URL"); base != "" && s.Config.Source("model.base_url") == "default" {
-		if err := s.Config.Set("model.base_url", base, "environment OPENAI_BASE_URL"); err != nil {
-			return nil, mistake("", "OPENAI_BASE_URL: %v", err)
-		}
-	}
 	for _, f := range o.Flags {
 		if f.Value == "" {
 			continue
 		}
-		if err := s.Config.Set(f.Key, f.Value, "flag "+f.Name); err != nil {
-			return nil, mistake("", "%s %q: %v", f.Name, f.Value, err)
+		if err := s.setFlag(f); err != nil {
+			return nil, err
 		}
 	}
+	if err := s.nameServer(o.Env); err != nil {
+		return nil, err
+	}
+	if err := s.Config.Check(); err != nil {
+		return nil, mistake("", "%v", err)
+	}
 	return s, s.loadLayers(o)
+}
+
+// setFlag sets what a flag says. A model that is named is that of the profile that
+// answers, and a provider that is named is that of none.
+func (s *Settings) setFlag(f Flag) error {
+	profile, source := s.Config.Profile, "flag "+f.Name
+	switch {
+	case f.Key == "model.provider" && strings.HasPrefix(s.Config.Source("profile"), "flag "):
+		return mistake("leave out one of them", "a profile has its own provider, and %s names another", f.Name)
+	case f.Key == "model.provider" && profile != "":
+		if err := s.Config.Set("profile", "", source); err != nil {
+			return err
+		}
+	case f.Key == "model.name" && s.Config.Profiles[profile].Provider != "":
+		f.Key = config.ProfileKey(profile, "model")
+	}
+	if err := s.Config.Set(f.Key, f.Value, source); err != nil {
+		return mistake("", "%s %q: %v", f.Name, f.Value, err)
+	}
+	return nil
 }
 
 // loadOwn is [config.Load] for the user's file. What it may set, a project's may

@@ -36,7 +36,13 @@ func (t Trust) Changes(now []config.Ask) []string {
 		}
 		return asks[i].Value, true
 	}
-	for _, key := range config.Keys() {
+	keys := config.Keys()
+	for _, ask := range slices.Concat(t.Asks, now) { // those below names
+		if !slices.Contains(keys, ask.Key) {
+			keys = append(keys, ask.Key)
+		}
+	}
+	for _, key := range keys {
 		was, before := value(t.Asks, key)
 		is, after := value(now, key)
 		switch {

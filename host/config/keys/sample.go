@@ -10,7 +10,8 @@ type Sample struct {
 	Head string // what the file begins with
 	// Heads: also the heads of tables are commented out.
 	Heads bool
-	// Names has a name for each word of the table that stands for any.
+	// Names has a name for each word of the table that stands for any. Heads of tables
+	// below such a name are commented out, too.
 	Names map[string]string
 }
 
@@ -21,10 +22,10 @@ func (t Table) Sample(s Sample) string {
 	b.WriteString(s.Head)
 	table := ""
 	for _, k := range t {
-		words := strings.Split(k.Name, ".")
+		words, named := strings.Split(k.Name, "."), false
 		for n, word := range words {
 			if name, ok := s.Names[word]; ok {
-				words[n] = name
+				words[n], named = name, true
 			}
 		}
 		last := len(words) - 1
@@ -34,7 +35,7 @@ func (t Table) Sample(s Sample) string {
 			if list, ok := strings.CutSuffix(at, "[]"); ok {
 				head = "[[" + list + "]]"
 			}
-			if s.Heads {
+			if s.Heads || named {
 				head = "#" + head
 			}
 			fmt.Fprintf(&b, "\n%s\n", head)

@@ -5,7 +5,7 @@
 // one tool call, and quotes what the tools answered. What it does not
 // understand, it says.
 //
-// [Server] serves a [Responder] in OpenAI's wire format, so that any client of
-// that API can be tried on it: the Planner, or a [Script], which plays back
-// what a test or a demo has written down, faults included.
+// [Server] serves a [Responder] in the wire formats of OpenAI's chat completions and
+// responses, so that any client of these can be tried on it: the Planner, or a [Script],
+// which plays back what a test or a demo has written down, faults included.
 package offline

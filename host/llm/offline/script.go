@@ -184,7 +184,7 @@ func parseStep(line []byte) (scriptStep, error) {
 }
 
 func (l scriptLine) check() error {
-	says := l.Text != "" || len(l.ToolCalls) > 0
+	says := l.Reasoning+l.Text != "" || len(l.ToolCalls) > 0
 	only := 0
 	for _, set := range []bool{l.Empty, l.Raw != nil, l.Flood, l.Error != nil} {
 		if set {
@@ -197,7 +197,7 @@ func (l scriptLine) check() error {
 	case l.CutAfter < 0 || l.ChunkBytes < 0:
 		return errors.New("cut_after_bytes and chunk_bytes cannot be negative")
 	case only > 1 || only == 1 && says:
-		return errors.New("a line is one of: text and tool_calls, error, empty, raw, flood")
+		return errors.New("a line is one of: reasoning, text and tool_calls, error, empty, raw, flood")
 	case only == 0 && !says && l.Status == 0 && l.CutAfter == 0 && !l.Stall:
 		return errors.New("the line answers nothing: it needs text, tool_calls or a fault")
 	}

@@ -28,6 +28,9 @@ import (
 type Request struct {
 	Body []byte // as it came
 	Chat openai.ChatCompletionRequest
+	// responses is the request where it came in the form of the responses API; Chat is
+	// then what it says.
+	responses *responsesRequest
 }
 
 // Answer is what a [Responder] answers: one step of a model or a fault.
@@ -70,8 +73,8 @@ const (
 	maxBodyBytes = 64 << 20  // of a request
 )
 
-// Server speaks OpenAI's chat completions API for a [Responder]. It is an
-// [http.Handler]; [Server.Start] serves it on this machine only.
+// Server speaks OpenAI's chat completions API and its responses API for a [Responder]. It
+// is an [http.Handler]; [Server.Start] serves it on this machine only.
 //
 // It refuses the conversations that the real API refuses, such as one with a
 // tool call that nothing answers, so that what works here works there.
@@ -153,7 +156,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/v1/chat/completions":
 		if allow(w, r, http.MethodPost) {
-			s.chat(w, r)
+			s.ask(w, r, readChat)
+		}
+	case "/v1/responses":
+		if allow(w, r, http.MethodPost) {
+			s.ask(w, r, readResponses)
 		}
 	case "/v1/models":
 		if allow(w, r, http.MethodGet) {
@@ -163,7 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}{"list", []openai.Model{{ID: model, Object: "model", CreatedAt: s.made.Unix(), OwnedBy: "stockade"}}})
 		}
 	default:
-		writeError(w, http.StatusNotFound, "unknown path "+r.URL.Path+"; there are /v1/chat/completions and /v1/models", "")
+		writeError(w, http.StatusNotFound, "unknown path "+r.URL.Path+"; there are /v1/chat/completions, /v1/responses and /v1/models", "")
 	}
 }
 
@@ -186,7 +193,8 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 	return false
 }
 
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+// ask answers a request that read understands.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request, read func(*Request) error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", s.maxBody), "")
@@ -196,11 +204,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return // the client left
 	}
 	req := &Request{Body: body}
-	if err := json.Unmarshal(body, &req.Chat); err != nil {
-		writeError(w, http.StatusBadRequest, "the request is not JSON of the chat completions API: "+err.Error(), "")
-		return
-	}
-	if err := checkConversation(req.Chat); err != nil {
+	if err := read(req); err != nil {
 		writeError(w, http.StatusBadRequest, err.Error(), "")
 		return
 	}
@@ -211,8 +215,19 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, req, answer)
 }
 
+func readChat(req *Request) error {
+	if err := json.Unmarshal(req.Body, &req.Chat); err != nil {
+		return fmt.Errorf("the request is not JSON of the chat completions API: %w", err)
+	}
+	return checkConversation(req.Chat)
+}
+
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a Answer) {
 	status := cmp.Or(a.Fault.Status, http.StatusOK)
+	stream, whole := stream, whole
+	if req.responses != nil {
+		stream, whole = streamResponse, wholeResponse
+	}
 	switch {
 	case a.Fault.Raw != nil:
 		setDefault(w, "Content-Type", "text/event-stream")
@@ -230,7 +245,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	case a.Fault.Flood:
 		setDefault(w, "Content-Type", "text/event-stream")
 		s.flood(w, r)
-	case a.Fault.Stall && a.Text == "" && len(a.Calls) == 0 && a.Fault.CutAfter == 0:
+	case a.Fault.Stall && a.Reasoning+a.Text == "" && len(a.Calls) == 0 && a.Fault.CutAfter == 0:
 		s.stall(r)
 	case req.Chat.Stream:
 		setDefault(w, "Content-Type", "text/event-stream")
@@ -324,12 +339,12 @@ type chunkCall struct {
 	} `json:"function"`
 }
 
-// stream makes the event stream of an answer: the text, then the calls, their
-// arguments interleaved in small pieces as a fast model's are.
+// stream makes the event stream of an answer: the reasoning, the text, then the calls,
+// their arguments interleaved in small pieces as a fast model's are.
 func stream(req *Request, a Answer) []byte {
 	size := cmp.Or(a.ChunkBytes, chunkBytes)
 	var out bytes.Buffer
-	id, now := answerID(req), time.Now().Unix()
+	id, now := answerID("chatcmpl-", req), time.Now().Unix()
 	event := func(choices []chunkChoice, usage *openai.Usage) {
 		out.WriteString("data: ")
 		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Created: now, Model: cmp.Or(req.Chat.Model, model), Choices: choices, Usage: usage}))
@@ -398,17 +413,17 @@ func whole(req *Request, a Answer) any {
 		Choices []choice     `json:"choices"`
 		Usage   openai.Usage `json:"usage"`
 	}{
-		ID: answerID(req), Object: "chat.completion", Created: time.Now().Unix(), Model: cmp.Or(req.Chat.Model, model), Usage: a.usage(req),
+		ID: answerID("chatcmpl-", req), Object: "chat.completion", Created: time.Now().Unix(), Model: cmp.Or(req.Chat.Model, model), Usage: a.usage(req),
 		Choices: []choice{{
-			Message:      openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: a.Text, ToolCalls: calls},
+			Message:      openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, ReasoningContent: a.Reasoning, Content: a.Text, ToolCalls: calls},
 			FinishReason: a.finish(),
 		}},
 	}
 }
 
 // answerID is the same for the same request: all but the time can be repeated.
-func answerID(req *Request) string {
-	return fmt.Sprintf("chatcmpl-%x", sha256.Sum256(req.Body))[:9+24]
+func answerID(prefix string, req *Request) string {
+	return fmt.Sprintf("%s%x", prefix, sha256.Sum256(req.Body))[:len(prefix)+24]
 }
 
 func (a Answer) finish() openai.FinishReason {
@@ -425,7 +440,7 @@ func (a Answer) usage(req *Request) openai.Usage {
 	if a.Usage != nil {
 		return *a.Usage
 	}
-	out := len(a.Text)
+	out := len(a.Reasoning) + len(a.Text)
 	for _, c := range a.Calls {
 		out += len(c.Function.Name) + len(c.Function.Arguments)
 	}

@@ -33,12 +33,14 @@ const (
 type Options struct {
 	Name      string // of the provider, in errors
 	BaseURL   string
-	KeySource string // where the key is from, for hints: "the environment variable OPENAI_API_KEY"
+	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
 	APIKey    string // empty: none is sent, which local servers accept
 	Model     string // when a request names none
 	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
 	// the provider does unasked.
 	Reasoning string
+	// ContextTokens is how many tokens the context of the model holds; 0: not said.
+	ContextTokens int
 
 	// StallTimeout is how long the server may be silent: before its answer
 	// begins and between two bytes of it. Any byte counts as life. 60s.
@@ -99,7 +101,7 @@ func (c *Client) Check() error {
 		return c.Refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	if strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return c.Refuse("the API key holds a space or a character that is not ASCII", c.keyHint())
+		return c.Refuse("the API key holds a space or a character that is not ASCII", c.KeyHint())
 	}
 	return nil
 }

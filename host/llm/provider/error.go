@@ -91,7 +91,8 @@ func (c *Client) EndedEarly(cause error) *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: "the stream ended early", Retryable: true, Err: c.cause(cause)}
 }
 
-func (c *Client) keyHint() string {
+// KeyHint says what to do about a key that is not taken, or about none.
+func (c *Client) KeyHint() string {
 	if c.APIKey == "" {
 		return "no API key is set: set " + c.KeySource + "; `stockade config` shows which one is read"
 	}
@@ -171,7 +172,7 @@ func (c *Client) classify(e *llm.ProviderError, said Said) {
 	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
 		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		e.Hint = c.keyHint()
+		e.Hint = c.KeyHint()
 	case s == http.StatusNotFound:
 		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
 	case strings.Contains(codes, "context_length_exceeded") || s == http.StatusRequestEntityTooLarge:
@@ -285,7 +286,12 @@ func parseBody(body []byte) Said {
 func ParseSaid(value json.RawMessage) Said {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
-		return Said{Message: Text(value)}
+		text := Text(value)
+		var inner map[string]json.RawMessage // of the server behind this one, whose whole answer it repeats
+		if json.Unmarshal([]byte(text), &inner) == nil && json.Unmarshal(inner["error"], &fields) == nil && Text(fields["message"]) != "" {
+			return ParseSaid(inner["error"])
+		}
+		return Said{Message: text}
 	}
 	said := Said{Message: Text(fields["message"]), Code: Text(fields["code"]), Kind: cmp.Or(Text(fields["type"]), Text(fields["status"]))}
 	if parts := []string(nil); said.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,11 @@ const maxErrorBytes = 64 << 10
 // HTTP client of a library: answers that are not a stream end here, because libraries
 // would read them without bound and lose their headers.
 type Exchange struct {
-	// Events has the lines of a stream passed on that begin an event, and those that end
-	// one; else there are only those with data.
-	Events bool
 	// Lines: the stream has a JSON value in each line, and is no event stream.
 	Lines bool
+	// Patience is how long the server may be silent before its answer begins. The stall
+	// time-out, if it is zero.
+	Patience time.Duration
 
 	c       *Client
 	ctx     context.Context // ends when the server is silent for too long
@@ -84,7 +85,7 @@ func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 			io.Closer
 		}{x.watch.duringUpload(req.Body), req.Body} // a slow upload is life, too
 	}
-	x.watch.uploading()
+	x.watch.uploading(cmp.Or(x.Patience, x.c.StallTimeout))
 	resp, err := x.client.Do(req)
 	x.watch.uploaded()
 	if err != nil {
@@ -132,9 +133,13 @@ func (x *Exchange) Explain(err error) error {
 		return context.Cause(x.parent)
 	}
 	if errors.Is(context.Cause(x.ctx), errStalled) {
+		limit := x.c.StallTimeout
+		if x.stream == nil {
+			limit = cmp.Or(x.Patience, limit)
+		}
 		return &llm.ProviderError{
 			Provider: x.c.Name, Retryable: true,
-			Message: "no answer for " + seconds(x.c.StallTimeout),
+			Message: "no answer for " + seconds(limit),
 			Hint:    "the server is overloaded, or the model thinks for longer than the stall time-out allows",
 			Err:     errStalled,
 		}
@@ -164,15 +169,16 @@ func seconds(d time.Duration) string {
 // while we wait, so that a slow consumer of the answer is not taken for a
 // silent server.
 type watch struct {
-	limit time.Duration
+	stall time.Duration
 
 	mu     sync.Mutex // the transport reads the upload on a goroutine of its own
 	timer  *time.Timer
-	answer bool // it has begun, so that the upload no longer matters
+	first  time.Duration // the limit until the answer begins
+	answer bool          // it has begun, so that the upload no longer matters
 }
 
 func newWatch(limit time.Duration, stalled func()) *watch {
-	w := &watch{timer: time.AfterFunc(limit, stalled), limit: limit}
+	w := &watch{timer: time.AfterFunc(limit, stalled), stall: limit}
 	w.rest()
 	return w
 }
@@ -180,7 +186,7 @@ func newWatch(limit time.Duration, stalled func()) *watch {
 func (w *watch) arm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer.Reset(w.limit)
+	w.timer.Reset(w.stall)
 }
 
 func (w *watch) rest() {
@@ -191,11 +197,11 @@ func (w *watch) rest() {
 
 // uploading begins the wait for the answer to a request: the first one of an
 // exchange, or one that is sent because that was refused.
-func (w *watch) uploading() {
+func (w *watch) uploading(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answer = false
-	w.timer.Reset(w.limit)
+	w.answer, w.first = false, limit
+	w.timer.Reset(limit)
 }
 
 func (w *watch) uploaded() {
@@ -210,7 +216,7 @@ func (w *watch) duringUpload(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		w.mu.Lock()
 		if !w.answer {
-			w.timer.Reset(w.limit)
+			w.timer.Reset(w.first)
 		}
 		w.mu.Unlock()
 		return r.Read(p)

@@ -1,0 +1,357 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/stats"
+)
+
+func newSessionStatsCmd(a *app) *cobra.Command {
+	var days int
+	cmd := &cobra.Command{
+		Use: "stats [SESSION]", Short: "Show what calls, tokens and money went where (default: all sessions)",
+		Long: `Show what sessions have used: calls by tool, with how many succeeded, how long
+they took and what fuel they used; requests, tokens and cost by model. Without
+SESSION it counts all sessions in the log, single calls (stockade call) too.
+
+` + whatIsLast,
+		Example: "  stockade session stats\n  stockade session stats last\n  stockade session stats --days 7\n  stockade session stats --json | jq .requests.cost",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runSessionStats(cmd.Context(), a, strings.Join(args, ""), cmd.Flags().Changed("days"), days)
+		},
+	}
+	cmd.Flags().IntVar(&days, "days", 0, "count what happened in the last so many days (default: all)")
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	return cmd
+}
+
+func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days int) error {
+	counter := &stats.Counter{}
+	if some {
+		if days < 1 || days > 36500 {
+			return usageError("--days 7 counts what happened in the last week", "--days: %d is not a number of days from 1 to 36500", days)
+		}
+		counter.Since = time.Now().AddDate(0, 0, -days)
+	}
+	st, err := a.door().Store(ctx)
+	if err != nil {
+		return err
+	}
+	infos, err := st.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	if prefix != "" {
+		id, err := st.Resolve(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for _, i := range infos {
+			if i.ID == id {
+				infos = []session.Info{i}
+			}
+		}
+	}
+	if err := a.countSessions(ctx, st, counter, infos); err != nil {
+		return err
+	}
+	s := counter.Stats()
+	if a.flags.json {
+		return printJSON(a.s, statsOf(s))
+	}
+	if s.Sessions == 0 {
+		if len(infos) == 0 {
+			a.s.note("no sessions yet")
+		} else {
+			a.s.note("nothing happened in the last %s", words.Plural(days, "day"))
+			a.s.hint("without --days all is counted")
+		}
+		return nil
+	}
+	_, err = io.WriteString(a.s.out, statsPicture(s))
+	return err
+}
+
+// countSessions counts the events of sessions, and says how far it is if that takes more
+// than a second.
+func (a *app) countSessions(ctx context.Context, st session.Store, counter *stats.Counter, infos []session.Info) error {
+	total := 0
+	for _, i := range infos {
+		total += i.Events
+	}
+	said, done := time.Now(), 0
+	for _, i := range infos {
+		if i.Last.Before(counter.Since) {
+			done += i.Events
+			continue
+		}
+		counter.Session()
+		for e, err := range st.Events(ctx, i.ID, 0) {
+			if err != nil {
+				return err
+			}
+			counter.Add(e)
+			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(said) > time.Second {
+				said = time.Now()
+				a.s.note("read %s of %s events ...", words.Exact(int64(done)), words.Exact(int64(total)))
+			}
+		}
+	}
+	return nil
+}
+
+// stats shows what the session has used.
+func (t *turns) stats(ctx context.Context, _ string) error {
+	st, err := t.a.door().Store(ctx)
+	if err != nil {
+		return err
+	}
+	counter := &stats.Counter{}
+	if err := t.a.countSessions(ctx, st, counter, []session.Info{{ID: t.Log.ID(), Last: time.Now()}}); err != nil {
+		return err
+	}
+	_, err = io.WriteString(t.a.s.out, statsPicture(counter.Stats()))
+	return err
+}
+
+// statsJSON is the output of `session stats --json`. It is a documented contract.
+type statsJSON struct {
+	Sessions   int                       `json:"sessions"`
+	Events     int                       `json:"events"`
+	Deleted    int                       `json:"deleted_bodies"` // of the events, which are counted nowhere else
+	From       *time.Time                `json:"from,omitempty"` // the first event
+	To         *time.Time                `json:"to,omitempty"`   // the last
+	Turns      int                       `json:"turns"`          // that were begun
+	Ended      map[session.EndReason]int `json:"ended"`          // by the reason of turn.ended
+	DurationMS int64                     `json:"duration_ms"`    // of these
+	Calls      callsJSON                 `json:"calls"`
+	Tools      []toolCallsJSON           `json:"tools"`
+	Requests   requestsJSON              `json:"requests"`
+	Models     []modelRequestsJSON       `json:"models"`
+}
+
+type callsJSON struct {
+	Number    int    `json:"number"`
+	Succeeded int    `json:"succeeded"`
+	Failed    int    `json:"failed"`
+	Denied    int    `json:"denied"`
+	Stopped   int    `json:"stopped"`
+	Fuel      uint64 `json:"fuel_used"`
+	MedianMS  int64  `json:"median_ms"`
+	SlowestMS int64  `json:"slowest_ms"`
+}
+
+type toolCallsJSON struct {
+	Tool string `json:"tool"`
+	callsJSON
+}
+
+type requestsJSON struct {
+	Number    int       `json:"number"` // that were answered
+	Restarts  int       `json:"restarts"`
+	Failed    int       `json:"failed"` // turns that ended because the provider failed
+	Usage     llm.Usage `json:"usage"`
+	Cost      *float64  `json:"cost,omitempty"`
+	MedianMS  int64     `json:"median_ms"`
+	SlowestMS int64     `json:"slowest_ms"`
+}
+
+type modelRequestsJSON struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	requestsJSON
+}
+
+func statsOf(s stats.Stats) statsJSON {
+	calls := func(c stats.Calls) callsJSON {
+		return callsJSON{c.Number, c.Succeeded, c.Failed(), c.Denied, c.Stopped, c.Fuel, c.Took.Median().Milliseconds(), c.Took.Slowest().Milliseconds()}
+	}
+	requests := func(r stats.Spent) requestsJSON {
+		return requestsJSON{r.Requests, r.Restarts, r.Failed, r.Usage, r.Cost, r.Took.Median().Milliseconds(), r.Took.Slowest().Milliseconds()}
+	}
+	out := statsJSON{
+		Sessions: s.Sessions, Events: s.Events, Deleted: s.Deleted, Turns: s.Turns, Ended: s.Ended, DurationMS: s.Duration.Milliseconds(),
+		Calls: calls(s.Calls), Tools: []toolCallsJSON{}, Requests: requests(s.Spent), Models: []modelRequestsJSON{},
+	}
+	if s.Events > 0 {
+		out.From, out.To = &s.From, &s.To
+	}
+	if out.Ended == nil {
+		out.Ended = map[session.EndReason]int{}
+	}
+	for _, t := range s.Tools {
+		out.Tools = append(out.Tools, toolCallsJSON{t.Name, calls(t.Calls)})
+	}
+	for _, m := range s.Models {
+		out.Models = append(out.Models, modelRequestsJSON{m.Provider, m.Name, requests(m.Spent)})
+	}
+	return out
+}
+
+// statsRows is how many tools, and how many models, the picture shows.
+const statsRows = 20
+
+// statsPicture is what was counted, with bars for the shares of tools and models, in 80
+// columns.
+func statsPicture(s stats.Stats) string {
+	var b strings.Builder
+	head := []string{words.Plural(s.Sessions, "session"), words.Plural(s.Turns, "turn")}
+	var not []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{s.Ended[session.EndCancelled], "stopped"}, {s.Ended[session.EndLimit] + s.Ended[session.EndCut], "cut short"},
+		{s.Ended[session.EndProvider] + s.Ended[session.EndError], "failed"},
+	} {
+		if c.n > 0 {
+			not = append(not, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if not != nil {
+		head[1] += " (" + strings.Join(not, ", ") + ")"
+	}
+	if s.Duration > 0 {
+		head[1] += " in " + words.Duration(s.Duration)
+	}
+	const day = "2006-01-02"
+	when := s.From.Local().Format(day)
+	if last := s.To.Local().Format(day); last != when {
+		when += " to " + last
+	}
+	fmt.Fprintf(&b, "  %s · %s · %s\n", head[0], head[1], when)
+	if s.Deleted > 0 {
+		fmt.Fprintf(&b, "  %s: what was said in them was deleted, and is not counted below\n", words.Plural(s.Deleted, "event"))
+	}
+	toolRows(&b, s)
+	modelRows(&b, s)
+	return b.String()
+}
+
+func toolRows(b *strings.Builder, s stats.Stats) {
+	if s.Calls.Number == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n  %-18s %6s %-10s %5s %6s %8s %8s %8s\n", "tool", "calls", "", "ok", "denied", "median", "slowest", "fuel")
+	row := func(name string, c stats.Calls, bar string) {
+		denied, median, slowest, fuel := "-", "-", "-", "-"
+		if c.Denied > 0 {
+			denied = fmt.Sprint(c.Denied)
+		}
+		if c.Took.Number() > 0 {
+			median, slowest = brief(c.Took.Median()), brief(c.Took.Slowest())
+		}
+		if c.Fuel > 0 {
+			fuel = words.Count(c.Fuel)
+		}
+		fmt.Fprintf(b, "  %-18s %6d %-10s %5s %6s %8s %8s %8s\n", name, c.Number, bar, percent(c.Succeeded, c.Number), denied, median, slowest, fuel)
+	}
+	shown := s.Tools[:min(len(s.Tools), statsRows)]
+	for _, t := range shown {
+		name := t.Name
+		if name != stats.Unknown && name != stats.Others {
+			name = fit(words.ToolName(name), 18)
+		}
+		row(name, t.Calls, share(float64(t.Number), float64(s.Calls.Number), 10))
+	}
+	if rest := len(s.Tools) - len(shown); rest > 0 {
+		fmt.Fprintf(b, "  and %s; --json has all\n", words.Plural(rest, "other tool"))
+	}
+	if len(s.Tools) > 1 {
+		row("all", s.Calls, "")
+	}
+}
+
+func modelRows(b *strings.Builder, s stats.Stats) {
+	if len(s.Models) == 0 {
+		return
+	}
+	of, all := "of the requests", func(r stats.Spent) float64 { return float64(r.Requests) }
+	switch {
+	case s.Spent.Cost != nil && *s.Spent.Cost > 0:
+		of, all = "of the cost", func(r stats.Spent) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
+	case s.Spent.Usage.Total() > 0:
+		of, all = "of the tokens", func(r stats.Spent) float64 { return float64(r.Usage.Total()) }
+	}
+	fmt.Fprintf(b, "\n  %-36s %8s  %-17s %9s\n", "model", "requests", of, "cost")
+	below := func(text string) {
+		for _, line := range terminal.Wrap(text, 74) {
+			fmt.Fprintf(b, "    %s\n", line)
+		}
+	}
+	row := func(name string, r stats.Spent, bar string) {
+		cost := "-"
+		if r.Cost != nil {
+			cost = words.Dollars(*r.Cost)
+		}
+		fmt.Fprintf(b, "  %s %8d  %-17s %9s\n", name, r.Requests, bar, cost)
+		if u := r.Usage; u.Total() > 0 {
+			sent, received := words.Exact(int64(u.InputTokens))+" tokens sent", words.Exact(int64(u.OutputTokens))+" received"
+			if u.CachedTokens > 0 {
+				sent += " (" + words.Exact(int64(u.CachedTokens)) + " cached)"
+			}
+			if u.ReasoningTokens > 0 {
+				received += " (" + words.Exact(int64(u.ReasoningTokens)) + " of reasoning)"
+			}
+			below(sent + ", " + received)
+		}
+		var said []string
+		if r.Took.Number() > 0 {
+			said = append(said, "answers took "+words.Duration(r.Took.Median())+", the slowest "+words.Duration(r.Took.Slowest()))
+		}
+		if r.Restarts > 0 {
+			said = append(said, words.Plural(r.Restarts, "request")+" sent again")
+		}
+		if r.Failed > 0 {
+			said = append(said, words.Plural(r.Failed, "turn")+" failed")
+		}
+		if said != nil {
+			below(strings.Join(said, "; "))
+		}
+	}
+	shown := s.Models[:min(len(s.Models), statsRows)]
+	for _, m := range shown {
+		name := fit(strings.TrimSpace(m.Provider+" "+m.Name), 36)
+		if name == "" {
+			name = "(not known)"
+		}
+		row(name+strings.Repeat(" ", max(36-terminal.Width(name), 0)), m.Spent, share(all(m.Spent), all(s.Spent), 17))
+	}
+	if rest := len(s.Models) - len(shown); rest > 0 {
+		fmt.Fprintf(b, "  and %s; --json has all\n", words.Plural(rest, "other model"))
+	}
+	if len(s.Models) > 1 {
+		row(fmt.Sprintf("%-36s", "all"), s.Spent, "")
+	}
+}
+
+// brief is a time in a column.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return words.Duration(d)
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%.1f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}
+
+// share is a bar of how much one is of all.
+func share(n, of float64, columns int) string {
+	const fine = 1e6
+	if of <= 0 {
+		return ""
+	}
+	return strings.TrimRight(bar(int(n/of*fine+0.5), fine, columns), ".")
+}

@@ -1,0 +1,52 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+)
+
+// adjust mends an error by what the API says about it: its errors have a type, which is
+// also that of an error in a stream, where there is no status. Some that a person can mend have
+// no type of their own.
+func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
+	if e.Code == "" && validID(said.Kind) {
+		e.Code = said.Kind
+	}
+	switch said.Kind {
+	case "authentication_error", "permission_error", "not_found_error", "billing_error", "request_too_large", "invalid_request_error":
+		e.Retryable = false
+	case "overloaded_error":
+		e.Hint = "the API is overloaded: try again later, or choose another model"
+	}
+	text := strings.ToLower(e.Message)
+	switch {
+	case strings.Contains(text, "credit balance") || strings.Contains(text, "spend limit") || strings.Contains(text, "usage limits"):
+		e.Hint = "the account has no credit left, or has reached its limit: see the provider's billing page, or use another key"
+	case strings.Contains(text, "prompt is too long") || strings.Contains(text, "exceed context limit"):
+		e.Code = "context_length_exceeded" // what the others call it
+		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
+	case said.Kind == "not_found_error" && strings.HasPrefix(text, "model:"):
+		e.Message = "there is no model " + llm.Cut(strings.TrimSpace(e.Message[len("model:"):]), 100) + ", or the key may not use it"
+		e.Hint = "`stockade model list` names those that there are"
+	case e.Status == http.StatusBadRequest && (strings.Contains(text, "thinking") || strings.Contains(text, "effort")):
+		e.Hint = "the model may not take the reasoning that is set for it: `stockade config` shows where it is set"
+	}
+	// What Anthropic's support asks for, of errors that are on their side.
+	var outer struct {
+		RequestID string `json:"request_id"`
+	}
+	if e.Retryable && e.Status != http.StatusTooManyRequests && json.Unmarshal(body, &outer) == nil && validID(outer.RequestID) {
+		e.Message += " (request " + outer.RequestID + ")"
+	}
+}
+
+// validID reports whether an id can be shown: nothing of a server's is, unread.
+func validID(id string) bool {
+	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
+		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}

@@ -1,0 +1,269 @@
+package anthropic
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// maxTokens is the most that an answer may have, thinking included. The API wants a
+// number, and no model has written less than it may: all models that are served since 2025 take this much
+// but for Claude Opus 4 and 4.1, which say how much they take. What is not used costs nothing.
+const maxTokens = 64_000
+
+// thinking is the form in which a model is asked to think.
+type thinking string
+
+const (
+	unasked  thinking = ""         // as it does by itself
+	adaptive thinking = "adaptive" // as much as it needs, with an effort: Claude 4.6 and later
+	budgeted thinking = "enabled"  // within a budget: before that
+)
+
+// maxTries is how often a request is made otherwise and sent again, the first time counted:
+// a server that refuses a form of thinking, a number of tokens and a signature is not asked for more.
+const maxTries = 5
+
+// budgets are the tokens of thinking that stand for an effort.
+var budgets = map[string]int64{"low": 4_096, "medium": 16_384, "high": 32_000}
+
+// thinkingOf is the form that a model takes, by its name. That of another provider's is as
+// good a guess as any: a server that refuses it is asked in the other form.
+func thinkingOf(model string) thinking {
+	for _, old := range []string{"claude-3-7", "-4-0", "-4-1", "-4-5", "-4-2025"} {
+		if strings.Contains(model, old) {
+			return budgeted
+		}
+	}
+	return adaptive
+}
+
+// learned is what servers have refused, so that it is not asked again.
+type learned struct {
+	maxTokens map[string]int64    // by model
+	thinking  map[string]thinking // by model
+	forgotten map[[32]byte]bool   // what was kept with thinking; never changed, but replaced
+	changes   int                 // of forgotten
+}
+
+// plan is how a request is made.
+type plan struct {
+	maxTokens int64
+	brief     bool // maxTokens is for this request only
+	thinking  thinking
+	both      bool // both forms of thinking were tried
+	kept      bool // there is thinking to send
+	forget    bool // it is not sent
+}
+
+// ask sends a request. If a server refuses how it was made, it is made otherwise; what
+// works then is remembered. If nothing does, the first error is the one that helps.
+func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) (*http.Response, error) {
+	p := m.plan(s.model, entries)
+	var first error
+	for tries := 1; ; tries++ {
+		resp, err := m.send(x, s, p, entries)
+		if err == nil {
+			m.learn(s.model, p, entries)
+			return resp, nil
+		}
+		if first == nil {
+			first = err
+		}
+		failure, ok := errors.AsType[*llm.ProviderError](err)
+		if !ok || tries == maxTries || !p.after(failure) {
+			return nil, first
+		}
+	}
+}
+
+func (m *Model) plan(model string, entries []*llm.Entry) plan {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := plan{maxTokens: maxTokens}
+	for _, e := range entries {
+		p.kept = p.kept || slices.ContainsFunc(e.Parts, func(part llm.Part) bool { return part.Kept.From(wireName, model) })
+	}
+	if n, ok := m.learned.maxTokens[model]; ok {
+		p.maxTokens = n
+	}
+	if m.Reasoning != "" {
+		p.thinking = thinkingOf(model)
+		if form, ok := m.learned.thinking[model]; ok {
+			p.thinking = form
+		}
+	}
+	return p
+}
+
+// after changes the plan to one that a server might take which has refused it so.
+func (p *plan) after(failure *llm.ProviderError) bool {
+	if failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	said := strings.ToLower(failure.Message)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
+	}
+	switch {
+	case has("must start with a thinking block") && p.thinking == budgeted:
+		// Of a turn that another model has begun, or whose thinking is not sent any more.
+		p.thinking, p.both = unasked, true
+		return true
+	case has("thinking block", "`thinking` block", "redacted_thinking", "signature") && p.kept && !p.forget:
+		// It is bound to the model, and with newer ones to all that came before it: a
+		// conversation that was cut has thinking of another.
+		p.forget = true
+		return true
+	case has("max_tokens"):
+		n, brief := allowed(said, p.maxTokens)
+		if n == 0 {
+			return false
+		}
+		p.maxTokens, p.brief = n, p.brief || brief
+		return true
+	case has("thinking", "effort") && p.thinking != unasked && !p.both:
+		p.both = true
+		if p.thinking == adaptive {
+			p.thinking = budgeted
+		} else {
+			p.thinking = adaptive
+		}
+		return true
+	}
+	return false
+}
+
+var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
+
+// allowed is how many tokens a server takes that has refused so many; 0 if it does not
+// say. It is brief if that depends on the conversation. Servers write
+// "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens", "the
+// valid range is [1, 8192]", or "exceed context limit: 188240 + 64000 > 200000".
+func allowed(said string, refused int64) (n int64, brief bool) {
+	const least = 256 // less is another number, or no answer
+	var all []int64
+	for _, text := range numbers().FindAllString(said, 20) {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			all = append(all, n)
+		}
+	}
+	if i := slices.Index(all, refused); strings.Contains(said, "context") && i > 0 && i+1 < len(all) {
+		n, brief = all[i+1]-all[i-1], true
+	} else {
+		for _, a := range all {
+			if a < refused {
+				n = max(n, a)
+			}
+		}
+	}
+	if n < least || n >= refused {
+		return 0, false
+	}
+	return n, brief
+}
+
+// learn remembers what a server takes.
+func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.maxTokens != maxTokens && !p.brief {
+		if m.learned.maxTokens == nil {
+			m.learned.maxTokens = map[string]int64{}
+		}
+		m.learned.maxTokens[model] = p.maxTokens
+	}
+	if p.both && p.thinking != unasked {
+		if m.learned.thinking == nil {
+			m.learned.thinking = map[string]thinking{}
+		}
+		m.learned.thinking[model] = p.thinking
+	}
+	if p.forget {
+		forgotten := map[[32]byte]bool{}
+		maps.Copy(forgotten, m.learned.forgotten)
+		for _, e := range entries {
+			for _, part := range e.Parts {
+				if part.Kept.From(wireName, model) {
+					forgotten[sha256.Sum256(part.Kept.Data)] = true
+				}
+			}
+		}
+		m.learned.forgotten = forgotten
+		m.learned.changes++
+	}
+}
+
+// send sends a request as it is planned.
+func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.Entry) (resp *http.Response, err error) {
+	m.mu.Lock()
+	v := view{model: s.model, images: &m.images, forgotten: m.learned.forgotten, forget: p.forget}
+	version := strings.Join([]string{s.model, m.images.Version(), strconv.Itoa(m.learned.changes)}, "\x00")
+	m.mu.Unlock()
+	list := conversation(entries, func(e *llm.Entry) []byte {
+		if p.forget {
+			return v.blocks(e) // of one request
+		}
+		return e.Wire(version, v.blocks)
+	})
+	s.maxTokens, s.thinking = p.maxTokens, p.thinking
+	envelope, err := m.envelopeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	x.Splice(placeholder(), list)
+	return resp, m.client(x).Execute(x.Context(), http.MethodPost, "v1/messages", envelope, &resp)
+}
+
+// envelopeOf is the envelope of the settings, which is that of the last request most times.
+func (m *Model) envelopeOf(s settings) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.envelope == nil || !m.envelope.of.same(s) {
+		made, err := newEnvelope(s)
+		if err != nil {
+			return nil, err
+		}
+		m.envelope = made
+	}
+	return m.envelope.body, nil
+}
+
+// settings are what a request says beside its conversation, but for what is planned.
+func (m *Model) settings(req llm.Request, entries []*llm.Entry) settings {
+	s := settings{model: m.ModelOf(req), effort: m.Reasoning, system: systemTexts(entries), tools: req.Tools}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(s.tools) > 0 {
+		if !sameTools(m.tools, s.tools) {
+			m.tools = slices.Clone(s.tools)
+			for i := range m.tools {
+				m.tools[i].Parameters = bytes.Clone(m.tools[i].Parameters)
+			}
+		}
+		s.tools = m.tools
+		return s
+	}
+	// The API refuses calls in a conversation of a request without tools. Those of the
+	// request before this keep what was cached.
+	if called := calledTools(entries); called != nil {
+		s.tools, s.noCalls = m.tools, true
+		for _, def := range called {
+			if !slices.ContainsFunc(s.tools, func(d tool.Definition) bool { return d.Name == def.Name }) {
+				s.tools = append(slices.Clip(s.tools), def)
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,318 @@
+package anthropic
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// wireName is the provider of what is kept: signatures are of the API, whatever the
+// server in front of it is called.
+const wireName = "anthropic"
+
+// kept is the form of [llm.Kept.Data]: of a reasoning part, of which the text is the part's.
+type kept struct {
+	Signature string `json:"signature,omitempty"`
+	Redacted  string `json:"redacted,omitempty"` // all of a redacted_thinking block
+}
+
+// The API wants a conversation to begin and to end with the user. One that was cut or
+// forked may do neither.
+var (
+	beginning = []byte(`{"text":"(what came before was left out)","type":"text"}`)
+	goOn      = []byte(`{"text":"(go on)","type":"text"}`)
+)
+
+// What stands between the content blocks of entries.
+var (
+	comma        = []byte(",")
+	openUser     = []byte(`{"role":"user","content":[`)
+	toUser       = []byte(`]},{"role":"user","content":[`)
+	toAssistant  = []byte(`]},{"role":"assistant","content":[`)
+	closing      = []byte(`]}`)
+	cacheHere    = `,"cache_control":{"type":"ephemeral"}}` // and the end of the block before
+	cachedToNext = []byte(cacheHere + string(toAssistant))
+	cachedToEnd  = []byte(cacheHere + string(closing))
+)
+
+// conversation are the messages of entries. Neighbours of one role are one message, as the results
+// of calls and what the user says after them. blocks gives the content blocks of an entry,
+// with commas between.
+//
+// Two messages are cached up to their end: the last one, for the next request, and the one
+// with which the request before this has ended, because the API looks for what it has cached
+// only among the 20 blocks before such a point, and a step with many calls has more.
+func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider.Pieces {
+	out := make(provider.Pieces, 0, 2*len(entries)+4)
+	var role llm.Role
+	answered := 0 // the last piece that ends a message of the user before one of the model
+	add := func(next llm.Role, wire []byte) {
+		switch {
+		case role == next:
+			out = append(out, comma)
+		case role == "":
+			out = append(out, openUser)
+		case next == llm.RoleAssistant:
+			answered = len(out)
+			out = append(out, toAssistant)
+		default:
+			out = append(out, toUser)
+		}
+		role, out = next, append(out, wire)
+	}
+	for _, e := range entries {
+		if e.Role == llm.RoleSystem {
+			continue
+		}
+		wire := blocks(e)
+		if len(wire) == 0 {
+			continue // reasoning that is not sent, and nothing else
+		}
+		if e.Role != llm.RoleAssistant {
+			add(llm.RoleUser, wire)
+			continue
+		}
+		if role == "" {
+			add(llm.RoleUser, beginning)
+		}
+		add(llm.RoleAssistant, wire)
+	}
+	if role != llm.RoleUser {
+		add(llm.RoleUser, goOn)
+	}
+	cache := func(at int, with []byte) {
+		block := out[at-1]
+		out[at-1], out[at] = block[:len(block)-1], with // without its }
+	}
+	if answered > 0 {
+		cache(answered, cachedToNext)
+	}
+	out = append(out, closing)
+	cache(len(out)-1, cachedToEnd)
+	return out
+}
+
+// view is what of a conversation a server gets to see.
+type view struct {
+	model     string
+	images    *provider.Images
+	forgotten map[[32]byte]bool // what was kept with thinking that is not sent, because the server refuses it
+	forget    bool              // nothing that was kept is sent
+}
+
+// blocks are the content blocks of an entry.
+func (v *view) blocks(e *llm.Entry) []byte {
+	var out []sdk.ContentBlockParamUnion
+	for _, p := range e.Parts {
+		switch p.Type {
+		case llm.TextPart:
+			if strings.TrimSpace(p.Text) != "" { // which the API refuses
+				out = append(out, sdk.NewTextBlock(p.Text))
+			} else if e.Role != llm.RoleAssistant {
+				out = append(out, sdk.NewTextBlock("(empty message)"))
+			}
+		case llm.ReasoningPart:
+			if block, ok := v.reasoning(p); ok {
+				out = append(out, block)
+			}
+		case llm.CallPart:
+			out = append(out, sdk.NewToolUseBlock(p.Call.ID, json.RawMessage(p.Call.Function.Arguments), p.Call.Function.Name))
+		case llm.ResultPart:
+			out = append(out, sdk.ContentBlockParamUnion{OfToolResult: v.result(p)})
+		}
+	}
+	if e.Role == llm.RoleUser {
+		for _, shown := range v.images.Show(e.Parts[1:], "this message") {
+			if shown.Image != nil {
+				out = append(out, sdk.ContentBlockParamUnion{OfImage: image(shown.Image)})
+			} else {
+				out = append(out, sdk.NewTextBlock(shown.Text))
+			}
+		}
+	}
+	wire, err := json.Marshal(out)
+	if err != nil || len(out) == 0 {
+		return []byte{} // not reached with an error: all of it is text, and arguments that are JSON
+	}
+	return wire[1 : len(wire)-1]
+}
+
+// reasoning is a block of thinking, if the model may see it again: one without a signature
+// is refused, and one of another model is at best ignored.
+func (v *view) reasoning(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
+	if v.forget || !p.Kept.From(wireName, v.model) || v.forgotten[sha256.Sum256(p.Kept.Data)] {
+		return sdk.ContentBlockParamUnion{}, false
+	}
+	var k kept
+	switch err := json.Unmarshal(p.Kept.Data, &k); {
+	case err != nil || k == kept{}:
+		return sdk.ContentBlockParamUnion{}, false
+	case k.Redacted != "":
+		return sdk.NewRedactedThinkingBlock(k.Redacted), true
+	}
+	return sdk.NewThinkingBlock(k.Signature, p.Text), true
+}
+
+func (v *view) result(p llm.Part) *sdk.ToolResultBlockParam {
+	text := p.Text
+	if strings.TrimSpace(text) == "" {
+		text = "(no output)"
+	}
+	r := &sdk.ToolResultBlockParam{
+		ToolUseID: p.Result.CallID,
+		Content:   []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}},
+	}
+	images := false
+	for _, shown := range v.images.Show(p.Images, "this result") {
+		if shown.Image != nil {
+			images = true
+			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfImage: image(shown.Image)})
+		} else {
+			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: shown.Text}})
+		}
+	}
+	if !p.Result.Success && !images { // an error may hold text only
+		r.IsError = sdk.Bool(true)
+	}
+	return r
+}
+
+func image(p *llm.Part) *sdk.ImageBlockParam {
+	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
+		MediaType: sdk.Base64ImageSourceMediaType(p.Mime), Data: base64.StdEncoding.EncodeToString(p.Data),
+	}}}
+}
+
+// standIn is the message that stands for the conversation in an envelope.
+var standIn = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder)) })
+
+// placeholder is that message as it is on the wire.
+var placeholder = sync.OnceValue(func() []byte {
+	wire, _ := json.Marshal(standIn()) // which is one text
+	return wire
+})
+
+// envelope is all of a request but its messages. It is the same in each step, and made
+// once: of the request it is what takes longest to make.
+type envelope struct {
+	of   settings
+	body []byte // with one message, which stands for the conversation
+}
+
+// settings are what an envelope is made of.
+type settings struct {
+	model     string
+	maxTokens int64
+	thinking  thinking
+	effort    string
+	system    []string
+	tools     []tool.Definition
+	noCalls   bool // the tools are only what the conversation is about
+}
+
+func (s settings) same(t settings) bool {
+	return s.model == t.model && s.maxTokens == t.maxTokens && s.thinking == t.thinking && s.effort == t.effort && s.noCalls == t.noCalls &&
+		slices.Equal(s.system, t.system) && sameTools(s.tools, t.tools)
+}
+
+func sameTools(s, t []tool.Definition) bool {
+	return slices.EqualFunc(s, t, func(a, b tool.Definition) bool {
+		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
+	})
+}
+
+// newEnvelope makes one. What it is made of must not change afterwards.
+func newEnvelope(s settings) (*envelope, error) {
+	params := sdk.MessageNewParams{Model: s.model, MaxTokens: s.maxTokens}
+	params.SetExtraFields(map[string]any{"stream": true})
+	for _, text := range s.system {
+		params.System = append(params.System, sdk.TextBlockParam{Text: text})
+	}
+	for _, def := range s.tools {
+		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{
+			Name: def.Name, Description: sdk.String(def.Description),
+			InputSchema: param.Override[sdk.ToolInputSchemaParam](inputSchema(def.Parameters)),
+		}})
+	}
+	// Tools come before the system in what the model reads: a point at the end of the
+	// system is one for both.
+	if n := len(params.System); n > 0 {
+		params.System[n-1].CacheControl = sdk.NewCacheControlEphemeralParam()
+	} else if n := len(params.Tools); n > 0 {
+		params.Tools[n-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+	if s.noCalls {
+		none := sdk.NewToolChoiceNoneParam()
+		params.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &none}
+	}
+	switch s.thinking {
+	case adaptive:
+		params.Thinking = sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
+		params.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(s.effort)}
+	case budgeted:
+		params.Thinking = sdk.ThinkingConfigParamOfEnabled(min(budgets[s.effort], s.maxTokens/2))
+	}
+	params.Messages = []sdk.MessageParam{standIn()}
+	body, err := json.Marshal(params)
+	return &envelope{s, body}, err
+}
+
+// inputSchema is the schema of a tool's arguments as the API takes it: of an object, and
+// without alternatives at its top. Arguments are checked by the whole schema anyway.
+func inputSchema(parameters json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(parameters, &fields) != nil || fields == nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	whole := string(fields["type"]) == `"object"`
+	for _, name := range []string{"oneOf", "anyOf", "allOf"} {
+		if _, ok := fields[name]; ok {
+			delete(fields, name)
+			whole = false
+		}
+	}
+	if whole {
+		return parameters
+	}
+	fields["type"] = json.RawMessage(`"object"`)
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`) // not reached: all of it was JSON
+	}
+	return out
+}
+
+// calledTools are definitions of the tools that a conversation has calls of, by their
+// names: the API refuses calls in a request that defines no tools.
+func calledTools(entries []*llm.Entry) (defs []tool.Definition) {
+	for _, e := range entries {
+		for _, p := range e.Parts {
+			if p.Type == llm.CallPart && !slices.ContainsFunc(defs, func(d tool.Definition) bool { return d.Name == p.Call.Function.Name }) {
+				defs = append(defs, tool.Definition{Name: p.Call.Function.Name})
+			}
+		}
+	}
+	return defs
+}
+
+// systemTexts are the texts of the system, wherever they stand: the API has one place
+// for them.
+func systemTexts(entries []*llm.Entry) (texts []string) {
+	for _, e := range entries {
+		if e.Role == llm.RoleSystem && strings.TrimSpace(e.Parts[0].Text) != "" {
+			texts = append(texts, e.Parts[0].Text)
+		}
+	}
+	return texts
+}

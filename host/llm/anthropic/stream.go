@@ -1,0 +1,280 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+)
+
+// event is an event of the stream. What we do not know is ignored, and so is a field that
+// is not what it should be: the API adds events and blocks without notice, and servers
+// that speak it differ.
+type event struct {
+	Type    string          `json:"type"`
+	Index   json.RawMessage `json:"index"`
+	Message struct {
+		Usage json.RawMessage `json:"usage"`
+	} `json:"message"`
+	Block struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Signature string          `json:"signature"`
+		Data      string          `json:"data"`
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Input     json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Type        string          `json:"type"`
+		Text        string          `json:"text"`
+		Thinking    string          `json:"thinking"`
+		Signature   string          `json:"signature"`
+		PartialJSON string          `json:"partial_json"`
+		StopReason  string          `json:"stop_reason"`
+		StopDetails json.RawMessage `json:"stop_details"`
+	} `json:"delta"`
+	Usage json.RawMessage `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// maxOpen is how many content blocks may be under way at once: the API sends one after the other.
+const maxOpen = 100
+
+// decode yields the answer of one stream. It returns nil when the answer is
+// complete or yield returned false.
+func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta) bool) error {
+	d := decoder{model: model}
+	for events := 0; ; events++ {
+		data, err := x.Next()
+		if err != nil {
+			rest, ok := d.finish()
+			if !ok || x.Cancelled() {
+				return x.Ended(err, events == 0)
+			}
+			for _, delta := range rest {
+				if !yield(delta) {
+					break
+				}
+			}
+			return nil
+		}
+		var ev event
+		if err := json.Unmarshal(data, &ev); err != nil && !mistyped(err) && string(data) != "[DONE]" {
+			return m.BadEvent(data)
+		}
+		if d.done {
+			continue
+		}
+		if ev.Type == "error" || ev.Type == "" && len(ev.Error) > 0 {
+			return m.InStream(provider.ParseSaid(ev.Error), data)
+		}
+		for _, delta := range d.take(&ev) {
+			if delta.Text == "" && delta.Reasoning == "" && delta.Calls == nil && delta.Kept == nil {
+				continue
+			}
+			if !yield(delta) {
+				return nil
+			}
+		}
+		if len(d.blocks) > maxOpen {
+			return m.TooLarge(fmt.Sprintf("more than %d content blocks at once", maxOpen))
+		}
+	}
+}
+
+// mistyped reports whether JSON was read, but for a field that is not what it should be.
+func mistyped(err error) bool {
+	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	return ok
+}
+
+// block is a content block that has begun and not ended.
+type block struct {
+	kind      string
+	call      int // of a tool_use: its position among the calls
+	input     json.RawMessage
+	streamed  bool // the input has come in pieces
+	signature []byte
+}
+
+// decoder makes deltas of the events of one answer.
+type decoder struct {
+	model   string // that was asked
+	blocks  map[int]*block
+	calls   int
+	text    bool // there was some
+	stop    string
+	refusal string // why, if the server says so
+	usage   usage
+	done    bool // the end of the message has come
+}
+
+// take is what an event adds to the answer.
+func (d *decoder) take(ev *event) (deltas []llm.Delta) {
+	add := func(delta llm.Delta) { deltas = append(deltas, delta) }
+	index, _ := strconv.Atoi(string(ev.Index))
+	b := d.blocks[index]
+	switch ev.Type {
+	case "message_start":
+		d.usage.merge(ev.Message.Usage)
+	case "content_block_start":
+		deltas = d.end(index)
+		b = &block{kind: ev.Block.Type}
+		if d.blocks == nil {
+			d.blocks = map[int]*block{}
+		}
+		d.blocks[index] = b
+		switch b.kind {
+		case "text":
+			add(d.say(ev.Block.Text))
+		case "thinking":
+			b.signature = []byte(ev.Block.Signature)
+			add(llm.Delta{Reasoning: ev.Block.Thinking})
+		case "redacted_thinking":
+			if ev.Block.Data != "" {
+				add(d.keep(kept{Redacted: ev.Block.Data}))
+			}
+		case "tool_use":
+			b.call, b.input = d.calls, ev.Block.Input
+			d.calls++
+			add(llm.Delta{Calls: []llm.CallDelta{{Index: b.call, ID: ev.Block.ID, Name: ev.Block.Name}}})
+		}
+	case "content_block_delta":
+		if b == nil {
+			break
+		}
+		switch delta := ev.Delta; {
+		case b.kind == "text" && delta.Type == "text_delta":
+			add(d.say(delta.Text))
+		case b.kind == "thinking" && delta.Type == "thinking_delta":
+			add(llm.Delta{Reasoning: delta.Thinking})
+		case b.kind == "thinking" && delta.Type == "signature_delta":
+			b.signature = append(b.signature, delta.Signature...)
+		case b.kind == "tool_use" && delta.Type == "input_json_delta" && delta.PartialJSON != "":
+			b.streamed = true
+			add(llm.Delta{Calls: []llm.CallDelta{{Index: b.call, Arguments: delta.PartialJSON}}})
+		}
+	case "content_block_stop":
+		deltas = d.end(index)
+	case "message_delta":
+		d.usage.merge(ev.Usage)
+		if ev.Delta.StopReason != "" {
+			d.stop = ev.Delta.StopReason
+		}
+		var details struct {
+			Explanation string `json:"explanation"`
+		}
+		if json.Unmarshal(ev.Delta.StopDetails, &details) == nil && details.Explanation != "" {
+			d.refusal = details.Explanation
+		}
+	case "message_stop":
+		d.done = true
+	}
+	return deltas
+}
+
+// end ends a block, if there is one with the index.
+func (d *decoder) end(index int) (deltas []llm.Delta) {
+	b := d.blocks[index]
+	delete(d.blocks, index)
+	switch {
+	case b == nil:
+	case b.kind == "thinking" && len(b.signature) > 0:
+		deltas = append(deltas, d.keep(kept{Signature: string(b.signature)}))
+	case b.kind == "tool_use" && !b.streamed && bytes.HasPrefix(b.input, []byte("{")) && string(b.input) != "{}":
+		deltas = append(deltas, llm.Delta{Calls: []llm.CallDelta{{Index: b.call, Arguments: string(b.input)}}})
+	}
+	return deltas
+}
+
+// finish is what is left at the end of the stream: blocks that nobody has ended, and why
+// it ended. It is not ok if the answer has not come to its end.
+func (d *decoder) finish() (deltas []llm.Delta, ok bool) {
+	if d.stop == "" && !d.done {
+		return nil, false
+	}
+	for index := range d.blocks {
+		deltas = append(deltas, d.end(index)...)
+	}
+	last := llm.Delta{Finish: finishReason(d.stop, d.calls > 0), Usage: d.usage.sum()}
+	if last.Finish == llm.FinishFilter && !d.text && d.refusal != "" {
+		last.Text = d.refusal
+	}
+	return append(deltas, last), true
+}
+
+func (d *decoder) say(text string) llm.Delta {
+	d.text = d.text || text != ""
+	return llm.Delta{Text: text}
+}
+
+func (d *decoder) keep(k kept) llm.Delta {
+	data, _ := json.Marshal(k) // strings always encode
+	return llm.Delta{Kept: &llm.KeptDelta{Of: llm.ReasoningPart, Kept: llm.Kept{Provider: wireName, Model: d.model, Data: data}}}
+}
+
+func finishReason(stop string, calls bool) llm.FinishReason {
+	switch stop {
+	case "max_tokens", "model_context_window_exceeded":
+		return llm.FinishLength
+	case "pause_turn": // of tools that a server runs, which we do not ask for: the answer is not whole
+		return llm.FinishLength
+	case "refusal":
+		return llm.FinishFilter
+	}
+	if calls {
+		return llm.FinishTools
+	}
+	return llm.FinishStop // end_turn, stop_sequence, and what other servers say
+}
+
+// usage is what the API counts. Its input_tokens are only those that were neither read
+// from the cache nor put into it.
+type usage struct {
+	Input      *int64 `json:"input_tokens"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	CacheRead  *int64 `json:"cache_read_input_tokens"`
+	Output     *int64 `json:"output_tokens"`
+	Details    struct {
+		Thinking *int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// merge takes the fields that an event has. All of them are totals, which do not fall;
+// some servers say 0 at the end. One that is no number is ignored.
+func (u *usage) merge(raw json.RawMessage) {
+	var v usage
+	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
+		return
+	}
+	for _, f := range []struct{ old, now **int64 }{
+		{&u.Input, &v.Input}, {&u.CacheWrite, &v.CacheWrite}, {&u.CacheRead, &v.CacheRead}, {&u.Output, &v.Output}, {&u.Details.Thinking, &v.Details.Thinking},
+	} {
+		if *f.now != nil && (*f.old == nil || **f.now > **f.old) {
+			*f.old = *f.now
+		}
+	}
+}
+
+// sum is nil if the server has counted nothing.
+func (u *usage) sum() *llm.Usage {
+	if u.Input == nil && u.Output == nil {
+		return nil
+	}
+	n := func(p *int64) int {
+		if p == nil {
+			return 0
+		}
+		return llm.Tokens(*p)
+	}
+	return &llm.Usage{
+		InputTokens:  llm.Tokens(int64(n(u.Input)) + int64(n(u.CacheRead)) + int64(n(u.CacheWrite))),
+		OutputTokens: n(u.Output), CachedTokens: n(u.CacheRead), CacheWriteTokens: n(u.CacheWrite), ReasoningTokens: n(u.Details.Thinking),
+	}
+}

@@ -1,0 +1,233 @@
+package responses
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	sdk "github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+)
+
+// keptBy marks what is kept for this package.
+const keptBy = "openai-responses"
+
+// create sends the request, with all that not each model takes until it is refused.
+func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) (*sdk.ResponseStream, error) {
+	config := sdk.DefaultConfig(m.APIKey)
+	config.BaseURL = m.BaseURL
+	config.HTTPClient = x
+	client := sdk.NewClientWithConfig(config)
+	for {
+		reasons := !m.noReasoning.Load()
+		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", reasons)
+		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) })
+		x.Splice(placeholder, items)
+		wire.PromptCacheKey = cacheKey(entries)
+		wire.Include, wire.Reasoning = nil, nil
+		if !m.noEncrypted.Load() {
+			wire.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
+		}
+		if reasoning := (sdk.ResponseReasoning{Effort: m.Reasoning, Summary: "auto"}); !m.noSummary.Load() {
+			wire.Reasoning = &reasoning
+		} else if m.Reasoning != "" {
+			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning}
+		}
+		stream, err := client.CreateResponseStream(x.Context(), wire)
+		refused := m.refused(err, wire, reasons)
+		if refused == nil {
+			return stream, err
+		}
+		refused.Store(true) // each time it is another one
+	}
+}
+
+// refused is what an error may be about of what a request can do without; nil: nothing.
+// Models that do not think take no summary and encrypt nothing, OpenAI gives summaries
+// only to those who have shown who they are, and what one account has encrypted, the
+// next one cannot read.
+func (m *Model) refused(err error, wire sdk.CreateResponseRequest, reasons bool) *atomic.Bool {
+	failure, ok := errors.AsType[*llm.ProviderError](err)
+	if !ok {
+		return nil
+	}
+	said := strings.ToLower(failure.Message)
+	about := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(said, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch failure.Status {
+	case http.StatusNotFound: // of an item that the server thinks it should have stored
+		if reasons && about("item with id") {
+			return &m.noReasoning
+		}
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		switch {
+		case reasons && (failure.Code == "invalid_encrypted_content" || about("could not be verified", "required following item", "required 'reasoning' item", "item with id")):
+			return &m.noReasoning
+		case wire.Include != nil && about("encrypted", "include"):
+			return &m.noEncrypted
+		case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.Reasoning == "" && about("reasoning")):
+			return &m.noSummary
+		}
+	}
+	return nil
+}
+
+// placeholder is the item that stands for the conversation, as it is on the wire.
+var (
+	standIn     = message("user", provider.Placeholder)
+	placeholder = marshal(standIn)
+)
+
+// envelope is the request but for its items, and what may be refused of it.
+func (m *Model) envelope(req llm.Request) sdk.CreateResponseRequest {
+	yes, no := true, false
+	wire := sdk.CreateResponseRequest{
+		Model: m.ModelOf(req), Input: []any{standIn}, Store: &no, ParallelToolCalls: &yes, Stream: true,
+	}
+	for _, def := range req.Tools {
+		params := json.RawMessage(bytes.Clone(def.Parameters))
+		if !json.Valid(params) {
+			params = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		// The API's default is strict, which takes only some schemas.
+		wire.Tools = append(wire.Tools, sdk.ResponseTool{Type: sdk.ToolTypeFunction, Parameters: map[string]any{
+			"name": def.Name, "description": def.Description, "parameters": params, "strict": false,
+		}})
+	}
+	return wire
+}
+
+// cacheKey is the same for the requests of a conversation, so that they reach the cache of
+// those before, although all conversations begin with the same instructions. It is
+// made of what is said up to the first words of the user.
+func cacheKey(entries []*llm.Entry) string {
+	sum := sha256.New()
+	for _, e := range entries {
+		io.WriteString(sum, e.Parts[0].Text) // which fails never
+		if e.Role == llm.RoleUser {
+			break
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// wire are the items of an entry, with commas between.
+func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
+	var out provider.Pieces
+	add := func(item any) { out = out.Add(marshal(item)) }
+	switch e.Role {
+	case llm.RoleSystem:
+		add(message("system", e.Parts[0].Text))
+	case llm.RoleUser:
+		add(message("user", content(e.Parts[0].Text, m.images.Show(e.Parts[1:], "this message"))))
+	case llm.RoleAssistant:
+		// Reasoning goes with what it led to; the API refuses it alone.
+		var before [][]byte
+		say := func(item any) {
+			for _, b := range before {
+				out = out.Add(b)
+			}
+			before = nil
+			add(item)
+		}
+		for _, p := range e.Parts {
+			switch p.Type {
+			case llm.ReasoningPart:
+				if item := reasoningItem(p.Kept, model); item != nil && reasons {
+					before = append(before, item)
+				}
+			case llm.TextPart:
+				item := message("assistant", p.Text)
+				item.Phase = phaseOf(p.Kept, model)
+				say(item)
+			case llm.CallPart:
+				say(sdk.ResponseOutputItem{Type: "function_call", CallID: p.Call.ID, Name: p.Call.Function.Name, Arguments: p.Call.Function.Arguments})
+			}
+		}
+	case llm.RoleTool:
+		for _, p := range e.Parts {
+			images := m.images.Show(p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)
+			add(sdk.ResponseFunctionCallOutput{Type: "function_call_output", CallID: p.Result.CallID, Output: content(p.Text, images)})
+		}
+	}
+	return bytes.Join(out, nil)
+}
+
+func message(role string, content any) sdk.ResponseInputMessage {
+	return sdk.ResponseInputMessage{Type: "message", Role: role, Content: content}
+}
+
+// content is a text and what goes with it: as a text, if there is no image.
+func content(text string, shown []provider.Shown) any {
+	texts, images := []string{text}, false
+	parts := []any{sdk.ResponseInputText{Type: "input_text", Text: text}}
+	for _, s := range shown {
+		if s.Image == nil {
+			texts = append(texts, s.Text)
+			parts = append(parts, sdk.ResponseInputText{Type: "input_text", Text: s.Text})
+			continue
+		}
+		images = true
+		url := "data:" + s.Image.Mime + ";base64," + base64.StdEncoding.EncodeToString(s.Image.Data)
+		parts = append(parts, sdk.ResponseInputImage{Type: "input_image", Detail: "auto", ImageURL: url})
+	}
+	if images {
+		return parts
+	}
+	return strings.Join(texts, "\n")
+}
+
+// reasoning is an item of reasoning as it is kept: what of it the API takes back.
+type reasoning struct {
+	Type             string          `json:"type"`
+	ID               string          `json:"id,omitempty"`
+	Summary          json.RawMessage `json:"summary"`
+	Content          json.RawMessage `json:"content,omitempty"` // of servers that encrypt nothing
+	EncryptedContent string          `json:"encrypted_content,omitempty"`
+}
+
+// reasoningItem is the item of what was kept of the model; nil: it is none.
+func reasoningItem(kept *llm.Kept, model string) []byte {
+	var r reasoning
+	if !kept.From(keptBy, model) || json.Unmarshal(kept.Data, &r) != nil || r.Type != "reasoning" {
+		return nil
+	}
+	return kept.Data
+}
+
+// phase is what is kept of a text.
+type phase struct {
+	Phase string `json:"phase"`
+}
+
+func phaseOf(kept *llm.Kept, model string) string {
+	var p phase
+	if !kept.From(keptBy, model) || json.Unmarshal(kept.Data, &p) != nil {
+		return ""
+	}
+	return p.Phase
+}
+
+func marshal(item any) []byte {
+	out, err := json.Marshal(item)
+	if err != nil {
+		return nil // not reached: all of it are texts, and JSON that is valid
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+// Package responses is the provider for OpenAI's Responses API, in which its newer
+// models think and call tools in one conversation.
+//
+// [New] makes a [Model] from options; the model turns canonical messages into one
+// streaming request and the stream back into deltas. go-openai makes the request and
+// splits the stream; this package adds what it lacks:
+//
+//   - request.go: a conversation as items, each made once, and what a server may
+//     refuse of a request.
+//   - stream.go: lenient decoding of the events.
+//
+// Nothing is stored at the server: each request has the whole conversation, and in it
+// the reasoning of the same model, encrypted, as the server has sent it.
+package responses
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"sync/atomic"
+
+	sdk "github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+)
+
+// Model is a model behind a Responses API. It is safe for concurrent use.
+type Model struct {
+	provider.Client
+	transcript llm.Transcript
+	images     provider.Images
+	// What the server, or the model behind it, has refused is not sent any more.
+	noSummary, noEncrypted, noReasoning atomic.Bool
+}
+
+// New makes a model. It connects to nothing and reports nothing: options that
+// cannot work are the error of each Stream.
+func New(opts provider.Options) *Model {
+	m := &Model{Client: provider.Client{Options: opts.Or(openai.Defaults), Likely: "most servers want one that ends in /v1"}}
+	m.Adjust = func(e *llm.ProviderError, said provider.Said, _ []byte) {
+		if (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && said.Code == "" {
+			e.Hint = "check the name of the model and the base URL (`stockade config` shows where they come from); a server without the Responses API needs the provider openai"
+		}
+	}
+	return m
+}
+
+// Stream implements [llm.Model].
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	entries, envelope := m.transcript.Entries(req.Messages), m.envelope(req)
+	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
+		x, done := m.Begin(ctx)
+		defer done()
+		var stream *sdk.ResponseStream
+		err := m.images.Ask(entries, func() (err error) {
+			stream, err = m.create(x, envelope, entries)
+			return err
+		})
+		if err != nil {
+			return x.Explain(err)
+		}
+		defer stream.Close()
+		d := decoder{m: m, model: envelope.Model, yield: yield}
+		return d.decode(x, stream)
+	})
+}
+
+// Models asks the server which models it has, as [openai.Model.Models] does.
+func (m *Model) Models(ctx context.Context) ([]string, error) {
+	return openai.New(m.Options).Models(ctx)
+}

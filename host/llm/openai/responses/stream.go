@@ -1,0 +1,363 @@
+package responses
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	sdk "github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+)
+
+// maxItems is how many items an answer may have. More than these have no place in an
+// [llm.Reply].
+const maxItems = 2000
+
+// The wire format as servers send it: what differs from server to server is raw JSON, so
+// that an odd value makes us ignore a field and not lose the answer.
+type event struct {
+	Type         json.RawMessage `json:"type"`
+	OutputIndex  json.RawMessage `json:"output_index"`
+	ItemID       json.RawMessage `json:"item_id"`
+	SummaryIndex json.RawMessage `json:"summary_index"`
+	Delta        json.RawMessage `json:"delta"`
+	Arguments    json.RawMessage `json:"arguments"`
+	Item         json.RawMessage `json:"item"`
+	Response     json.RawMessage `json:"response"`
+	Error        json.RawMessage `json:"error"`
+}
+
+type item struct {
+	Type      json.RawMessage `json:"type"`
+	ID        json.RawMessage `json:"id"`
+	CallID    json.RawMessage `json:"call_id"`
+	Name      json.RawMessage `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Phase     json.RawMessage `json:"phase"`
+	Content   json.RawMessage `json:"content"`
+	Summary   json.RawMessage `json:"summary"`
+	Encrypted json.RawMessage `json:"encrypted_content"`
+}
+
+type response struct {
+	Output     []json.RawMessage `json:"output"`
+	Error      json.RawMessage   `json:"error"`
+	Incomplete struct {
+		Reason json.RawMessage `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage struct {
+		Input  json.RawMessage `json:"input_tokens"`
+		Output json.RawMessage `json:"output_tokens"`
+		In     struct {
+			Cached  json.RawMessage `json:"cached_tokens"`
+			Written json.RawMessage `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+		Out struct {
+			Reasoning json.RawMessage `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
+}
+
+// state is what has come of an item.
+type state struct {
+	call    int    // its place among the calls; -1: it is none
+	came    bool   // something of its text, or of its arguments
+	raw     bool   // its reasoning comes as such, and not as a summary
+	summary string // the index of the part of the summary that came last
+	done    bool
+}
+
+// decoder makes deltas of events.
+type decoder struct {
+	m     *Model
+	model string
+	yield func(llm.Delta) bool
+
+	items   map[string]*state // by index and by id
+	count   int
+	last    *state // the one that came last
+	calls   int
+	texts   *state // whose text came last, if that has not ended
+	thought *state // whose reasoning came last, if that has not ended
+	stopped bool   // yield returned false
+}
+
+// decode yields the answer of one stream. It returns nil when the answer is complete or
+// yield returned false.
+func (d *decoder) decode(x *provider.Exchange, stream *sdk.ResponseStream) error {
+	var finish llm.Delta
+	for events := 0; ; events++ {
+		line, err := stream.RecvRaw()
+		if err != nil {
+			if finish.Finish == "" || x.Cancelled() {
+				return x.Ended(err, events == 0)
+			}
+			d.yield(finish)
+			return nil
+		}
+		if finish.Finish != "" {
+			continue // to the end, so that the connection can be used again
+		}
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return d.m.BadEvent(line)
+		}
+		if finish, err = d.event(e, line); err != nil || d.stopped {
+			return err
+		}
+	}
+}
+
+// send yields a delta.
+func (d *decoder) send(delta llm.Delta) { d.stopped = d.stopped || !d.yield(delta) }
+
+// event takes one event. At the end of the answer it returns what is left to be yielded.
+// Events that it does not know are ignored, as the API asks.
+func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
+	switch typ := sdk.ResponseStreamEventType(provider.Text(e.Type)); typ {
+	case sdk.ResponseStreamEventOutputItemAdded, sdk.ResponseStreamEventOutputItemDone:
+		var i item
+		if json.Unmarshal(e.Item, &i) != nil {
+			return llm.Delta{}, nil
+		}
+		s, err := d.state(e.OutputIndex, i.ID, true)
+		if err != nil {
+			return llm.Delta{}, err
+		}
+		return llm.Delta{}, d.item(s, i, typ == sdk.ResponseStreamEventOutputItemDone)
+	case sdk.ResponseStreamEventOutputTextDelta, sdk.ResponseStreamEventRefusalDelta,
+		sdk.ResponseStreamEventReasoningSummaryTextDelta, sdk.ResponseStreamEventReasoningTextDelta,
+		sdk.ResponseStreamEventFunctionArgumentsDelta, sdk.ResponseStreamEventFunctionArgumentsDone:
+		s, err := d.state(e.OutputIndex, e.ItemID, false)
+		if err != nil {
+			return llm.Delta{}, err
+		}
+		d.piece(typ, s, e)
+	case sdk.ResponseStreamEventCompleted, sdk.ResponseStreamEventIncomplete:
+		return d.end(typ, e.Response)
+	case sdk.ResponseStreamEventFailed:
+		var r response
+		_ = json.Unmarshal(e.Response, &r) // without an error it failed as well
+		return llm.Delta{}, d.m.InStream(provider.ParseSaid(r.Error), line)
+	case sdk.ResponseStreamEventError:
+		said := provider.ParseSaid(e.Error)
+		if said.Message == "" {
+			said = provider.ParseSaid(line)
+			said.Kind = "" // it says only that it is an error
+		}
+		return llm.Delta{}, d.m.InStream(said, line)
+	case "":
+		if said := provider.ParseSaid(e.Error); said != (provider.Said{}) {
+			return llm.Delta{}, d.m.InStream(said, line)
+		}
+	}
+	return llm.Delta{}, nil
+}
+
+// state is that of the item with the index, or else the id. Servers that say neither mean
+// the last one, unless a new one begins.
+func (d *decoder) state(index, id json.RawMessage, begins bool) (*state, error) {
+	var keys []string
+	if n, err := strconv.Atoi(provider.Text(index)); err == nil {
+		keys = append(keys, strconv.Itoa(n))
+	}
+	if id := provider.Text(id); id != "" && len(id) <= 256 {
+		keys = append(keys, "id "+id)
+	}
+	var s *state
+	for _, k := range keys {
+		if s = d.items[k]; s != nil {
+			break
+		}
+	}
+	if s == nil && len(keys) == 0 && (!begins || d.last != nil && !d.last.done) {
+		s = d.last
+	}
+	if s == nil {
+		if d.count++; d.count > maxItems {
+			return nil, d.m.TooLarge(fmt.Sprintf("more than %d items", maxItems))
+		}
+		s = &state{call: -1}
+	}
+	for _, k := range keys {
+		if d.items == nil {
+			d.items = map[string]*state{}
+		}
+		if d.items[k] == nil {
+			d.items[k] = s
+		}
+	}
+	d.last = s
+	return s, nil
+}
+
+// piece takes a piece of an item.
+func (d *decoder) piece(typ sdk.ResponseStreamEventType, s *state, e event) {
+	text := provider.Text(e.Delta)
+	switch typ {
+	case sdk.ResponseStreamEventOutputTextDelta, sdk.ResponseStreamEventRefusalDelta:
+		d.text(s, text)
+	case sdk.ResponseStreamEventReasoningSummaryTextDelta:
+		d.reason(s, text, false, provider.Text(e.SummaryIndex))
+	case sdk.ResponseStreamEventReasoningTextDelta:
+		d.reason(s, text, true, "")
+	case sdk.ResponseStreamEventFunctionArgumentsDelta:
+		d.arguments(s, text)
+	case sdk.ResponseStreamEventFunctionArgumentsDone:
+		if !s.came {
+			d.arguments(s, provider.Text(e.Arguments))
+		}
+	}
+}
+
+// text sends a piece of a text. Those of two messages are apart.
+func (d *decoder) text(s *state, text string) {
+	if text == "" {
+		return
+	}
+	if d.texts != nil && d.texts != s {
+		text = "\n\n" + text
+	}
+	s.came, d.texts, d.thought = true, s, nil
+	d.send(llm.Delta{Text: text})
+}
+
+// reason sends a piece of reasoning: of a summary, if there is one. The parts of a summary
+// are apart.
+func (d *decoder) reason(s *state, text string, raw bool, summary string) {
+	if text == "" || s.came && s.raw != raw {
+		return
+	}
+	if d.thought != nil && (d.thought != s || s.summary != summary) {
+		text = "\n\n" + text
+	}
+	s.came, s.raw, s.summary, d.thought, d.texts = true, raw, summary, s, nil
+	d.send(llm.Delta{Reasoning: text})
+}
+
+// arguments sends a piece of the arguments of a call.
+func (d *decoder) arguments(s *state, text string) {
+	if text == "" || s.call < 0 {
+		return
+	}
+	s.came = true
+	d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, Arguments: text}}})
+}
+
+// item takes an item as it begins, or as it is in the end. Of a server that sends no pieces
+// it is all that there is.
+func (d *decoder) item(s *state, i item, done bool) error {
+	if s.done {
+		return nil
+	}
+	s.done = done
+	switch provider.Text(i.Type) {
+	case "function_call":
+		if s.call < 0 {
+			if d.calls++; d.calls > llm.MaxCalls {
+				return d.m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
+			}
+			s.call, d.thought = d.calls-1, nil
+		}
+		d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, ID: provider.Text(i.CallID), Name: provider.Text(i.Name)}}})
+		if done && !s.came {
+			d.arguments(s, provider.Text(i.Arguments))
+		}
+	case "message":
+		if !done {
+			break
+		}
+		if !s.came {
+			d.text(s, strings.Join(textsOf(i.Content), ""))
+		}
+		if p := provider.Text(i.Phase); p != "" && s.came {
+			d.send(llm.Delta{Kept: d.kept(llm.TextPart, phase{p})})
+			d.texts = nil
+		}
+	case "reasoning":
+		if !done {
+			break
+		}
+		summary, content := textsOf(i.Summary), textsOf(i.Content)
+		if !s.came && len(summary) > 0 {
+			d.reason(s, strings.Join(summary, "\n\n"), false, "")
+		} else if !s.came {
+			d.reason(s, strings.Join(content, ""), true, "")
+		}
+		r := reasoning{Type: "reasoning", ID: provider.Text(i.ID), Summary: json.RawMessage("[]"), EncryptedContent: provider.Text(i.Encrypted)}
+		if summary != nil {
+			r.Summary = i.Summary
+		}
+		if len(content) > 0 {
+			r.Content = i.Content
+		}
+		// Without either the server could only look it up, and nothing is stored there.
+		if r.EncryptedContent != "" || r.Content != nil {
+			d.send(llm.Delta{Kept: d.kept(llm.ReasoningPart, r)})
+			d.thought = nil
+		}
+	}
+	return nil
+}
+
+func (d *decoder) kept(of llm.PartType, data any) *llm.KeptDelta {
+	return &llm.KeptDelta{Of: of, Kept: llm.Kept{Provider: keptBy, Model: d.model, Data: marshal(data)}}
+}
+
+// textsOf are the texts, and refusals, of a list of parts; nil: it is none.
+func textsOf(raw json.RawMessage) []string {
+	var parts []struct{ Text, Refusal json.RawMessage }
+	if json.Unmarshal(raw, &parts) != nil || parts == nil {
+		return nil
+	}
+	texts := []string{}
+	for _, p := range parts {
+		if text := provider.Text(p.Text) + provider.Text(p.Refusal); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// end takes the event at the end of an answer.
+func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm.Delta, error) {
+	var r response
+	_ = json.Unmarshal(raw, &r) // what does not fit stays empty
+	if d.count == 0 {
+		for n, raw := range r.Output {
+			var i item
+			if json.Unmarshal(raw, &i) != nil {
+				continue
+			}
+			s, err := d.state(json.RawMessage(strconv.Itoa(n)), i.ID, true)
+			if err != nil {
+				return llm.Delta{}, err
+			}
+			if err := d.item(s, i, true); err != nil {
+				return llm.Delta{}, err
+			}
+		}
+	}
+	finish := llm.Delta{Finish: llm.FinishStop, Usage: &llm.Usage{
+		InputTokens: count(r.Usage.Input), OutputTokens: count(r.Usage.Output), ReasoningTokens: count(r.Usage.Out.Reasoning),
+		CachedTokens: count(r.Usage.In.Cached), CacheWriteTokens: count(r.Usage.In.Written),
+	}}
+	switch {
+	case typ == sdk.ResponseStreamEventIncomplete && provider.Text(r.Incomplete.Reason) == "content_filter":
+		finish.Finish = llm.FinishFilter
+	case typ == sdk.ResponseStreamEventIncomplete:
+		finish.Finish = llm.FinishLength
+	case d.calls > 0:
+		finish.Finish = llm.FinishTools
+	}
+	return finish, nil
+}
+
+// count is a number of tokens.
+func count(raw json.RawMessage) int {
+	n, _ := strconv.Atoi(provider.Text(raw))
+	return llm.Tokens(int64(n))
+}

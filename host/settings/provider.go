@@ -1,0 +1,193 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Keys is where the keys of providers are.
+type Keys struct {
+	Env     func(string) string
+	Secrets *secret.Vault
+}
+
+// Provider is where the model of a profile is, with the key that is meant for that
+// server, and with the profiles that it falls back on. Rules are those of the network.
+// Empty is the profile that answers.
+//
+// A key goes to no server that it was not meant for:
+//
+//   - The key in a provider's usual variable goes to its own address, to the one in the
+//     variable that goes with it, and to that of [model].
+//   - A profile that says an address of its own gets the key that it names, or none.
+//   - A server that a variable names gets the key of the usual variable, or none.
+//   - A secret goes to the hosts that it is bound to, over https or to this machine.
+func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, error) {
+	p, fallback, err := s.provider(ctx, cmp.Or(name, s.Config.Profile, config.ModelProfile), keys, rules)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range fallback {
+		o, _, err := s.provider(ctx, other, keys, rules)
+		if err != nil {
+			s.warn("", "%s cannot be asked where %s fails: %v", other, p.Profile, err)
+			continue
+		}
+		p.Fallback = append(p.Fallback, *o)
+	}
+	return p, nil
+}
+
+// provider is one profile, and the names of those that it falls back on.
+func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, []string, error) {
+	of, err := s.Config.Answering(name)
+	if err != nil {
+		return nil, nil, mistake("`stockade model list` shows the profiles", "%v", err)
+	}
+	kind, ok := door.ProviderKindOf(of.Provider)
+	if !ok {
+		return nil, nil, mistake("", "this build has no provider %q", of.Provider)
+	}
+	p := &door.Provider{Name: of.Provider, Profile: name, Attempts: of.MaxAttempts, ContextTokens: of.ContextTokens, Rules: rules}
+	p.Client.Model, p.Client.StallTimeout, p.Client.BaseURL = of.Name, of.StallTimeout, of.BaseURL
+	server := serverOf{name: name, kind: kind, of: of}
+	if name == config.ModelProfile {
+		if variable, ok := strings.CutPrefix(s.Config.Source("model.base_url"), "environment "); ok {
+			server.variable = variable
+		}
+	} else if of.BaseURL == "" && of.APIKeyEnv == "" && of.Key == "" && kind.AddressVariable != "" {
+		if p.Client.BaseURL, err = addressIn(keys.Env, kind.AddressVariable); err != nil {
+			return nil, nil, err
+		}
+		if p.Client.BaseURL != "" {
+			server.variable = kind.AddressVariable
+		}
+	}
+	server.address = cmp.Or(p.Client.BaseURL, kind.Address)
+	if p.Client.APIKey, p.Client.KeySource, err = s.key(ctx, server, keys); err != nil {
+		return nil, nil, err
+	}
+	return p, of.Fallback, nil
+}
+
+// serverOf is a server, and what says where it is.
+type serverOf struct {
+	kind     door.ProviderKind
+	of       config.Profile
+	name     string // of the profile
+	variable string // of the environment that names it; empty: none does
+	address  string
+}
+
+// key is the key that is meant for a server, and where it is from, or is to be.
+func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from string, err error) {
+	usual := ""
+	for _, name := range to.kind.KeyVariables {
+		if from = cmp.Or(from, name); usual == "" && keys.Env(name) != "" {
+			usual, from = keys.Env(name), name
+		}
+	}
+	named := cmp.Or(to.of.APIKeyEnv, to.of.Key)
+	switch {
+	case to.kind.Address == "":
+		return "", "", nil
+	case named != "":
+	case to.name != config.ModelProfile && to.variable == "" && to.of.BaseURL != "" && !sameServer(to.of.BaseURL, to.kind.Address):
+		return "", config.ProfileKey(to.name, "api_key_env") + " or " + config.ProfileKey(to.name, "key"), nil
+	default:
+		return usual, from, nil
+	}
+	if to.of.Key != "" {
+		from = "the secret " + to.of.Key
+	} else if key, from = keys.Env(to.of.APIKeyEnv), to.of.APIKeyEnv; key == "" {
+		return "", from, nil
+	}
+	if to.variable != "" && !slices.Contains(to.kind.KeyVariables, from) {
+		return "", "", mistake(fmt.Sprintf("set model.base_url in %s, or unset %s", s.Dirs.AgentTOML(), to.variable),
+			"the server is named by %s in the environment, and such a server gets no key but that of %s; %s names %s",
+			to.variable, strings.Join(to.kind.KeyVariables, " or "), map[bool]string{true: "model.key", false: "model.api_key_env"}[to.of.Key != ""], named)
+	}
+	if to.of.Key != "" {
+		key, err = s.secretFor(ctx, to, keys.Secrets)
+	}
+	return key, from, err
+}
+
+// secretFor is the value of a secret that may go to a server.
+func (s *Settings) secretFor(ctx context.Context, to serverOf, secrets *secret.Vault) (string, error) {
+	name := to.of.Key
+	record, err := secrets.Get(ctx, name)
+	if errors.Is(err, secret.ErrNotFound) {
+		return "", mistake("keep it: stockade secret set "+name, "the key for %s is the secret %s, and there is none of that name", to.address, name)
+	}
+	if err != nil {
+		return "", mistake("", "the key for %s: %v", to.address, err)
+	}
+	u, err := url.Parse(to.address)
+	if err != nil {
+		return "", mistake("", "%s: %v", to.address, err)
+	}
+	host, err := tool.NormalHost(u.Host)
+	if err != nil {
+		return "", mistake("", "%s: %v", to.address, err)
+	}
+	switch {
+	case u.Scheme != "https" && !isThisMachine(u.Hostname()):
+		return "", mistake("use https, or a key in a variable", "the secret %s is not sent to %s: anybody on the way could read it", name, to.address)
+	case len(record.Hosts) > 0 && !slices.Contains(record.Hosts, host):
+		return "", mistake(fmt.Sprintf("bind it to that host, too: stockade secret set %s --host %s", name, host),
+			"the secret %s is not sent to %s: it is bound to %s", name, host, strings.Join(record.Hosts, ", "))
+	case record.Header != "" && !strings.EqualFold(record.Header, to.kind.Header):
+		return "", mistake(fmt.Sprintf("stockade secret set %s --header %s", name, to.kind.Header),
+			"the secret %s may be sent in the header %s only, and %s wants its key in %s", name, record.Header, to.kind.Name, to.kind.Header)
+	}
+	return record.Value.Reveal(), nil
+}
+
+// sameServer reports whether two addresses lead to one server.
+func sameServer(a, b string) bool {
+	x, err := url.Parse(a)
+	y, err2 := url.Parse(b)
+	return err == nil && err2 == nil && x.Scheme == y.Scheme && strings.EqualFold(x.Host, y.Host)
+}
+
+func isThisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// nameServer sets the address of [model] from the variable in which the programs of
+// its provider look for one, if nothing else says it.
+func (s *Settings) nameServer(env func(string) string) error {
+	kind, _ := door.ProviderKindOf(s.Config.Model.Provider)
+	if kind.AddressVariable == "" || s.Config.Source("model.base_url") != "default" {
+		return nil
+	}
+	base, err := addressIn(env, kind.AddressVariable)
+	if err != nil || base == "" {
+		return err
+	}
+	return s.Config.Set("model.base_url", base, "environment "+kind.AddressVariable)
+}
+
+// addressIn is the address in a variable; empty where it has none.
+func addressIn(env func(string) string, variable string) (string, error) {
+	base := env(variable)
+	check := config.Default()
+	if err := check.Set("model.base_url", base, ""); err != nil {
+		return "", mistake("", "%s: %v", variable, err)
+	}
+	return base, nil
+}
