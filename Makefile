@@ -136,6 +136,10 @@ PLUGINS ?=
 bench-foreign: build ## what a call of a command or a plugin costs, next to wazero's WASI and Extism's host (needs npm, pip; PLUGINS=DIR adds hyper-mcp's; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./foreign -rounds $(ROUNDS) -plugins '$(if $(PLUGINS),$(abspath $(PLUGINS)))'
 
+.PHONY: bench-steps
+bench-steps: build ## what a step of a turn costs at its beginning and after 400 others, on a scripted model (ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./steps -rounds $(ROUNDS)
+
 # Where it runs, nothing but this machine can be reached.
 .PHONY: bench-agents
 bench-agents: build ## what a turn costs, next to codex, opencode and gemini-cli on the same scripted model (needs npm; 800 MB; ROUNDS=7)

@@ -46,9 +46,10 @@
 //	llm                     canonical messages, their entries, deltas, the Model interface, retries
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, over go-openai
-//	llm/openai/responses    OpenAI's Responses API, over go-openai
 //	llm/ollama              Ollama's own API; how large the context of a model is
 //	llm/anthropic           Anthropic's messages, over its own library
+//	llm/openai/responses    OpenAI's Responses API, over go-openai
+//	llm/google              Google's Gemini API, in its own small wire
 //	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits

@@ -109,8 +109,8 @@ client: chat completions, and responses. With --script, answer with the lines of
 file instead, for demonstrations and tests of agents. Each line is one JSON object
 and answers one request:
 
-  reasoning, text, tool_calls [{id, name, arguments}], finish, usage {input_tokens,
-  output_tokens, cached_tokens, reasoning_tokens},
+  reasoning, text, tool_calls [{id, name, arguments}], finish,
+  usage {input_tokens, output_tokens, cached_tokens, reasoning_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle

@@ -101,7 +101,7 @@ func (c *Client) Check() error {
 		return c.Refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	if strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return c.Refuse("the API key holds a space or a character that is not ASCII", c.keyHint())
+		return c.Refuse("the API key holds a space or a character that is not ASCII", c.KeyHint())
 	}
 	return nil
 }

@@ -91,7 +91,8 @@ func (c *Client) EndedEarly(cause error) *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: "the stream ended early", Retryable: true, Err: c.cause(cause)}
 }
 
-func (c *Client) keyHint() string {
+// KeyHint says what to do about a key that is not taken, or about none.
+func (c *Client) KeyHint() string {
 	if c.APIKey == "" {
 		return "no API key is set: set " + c.KeySource + "; `stockade config` shows which one is read"
 	}
@@ -171,7 +172,7 @@ func (c *Client) classify(e *llm.ProviderError, said Said) {
 	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
 		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		e.Hint = c.keyHint()
+		e.Hint = c.KeyHint()
 	case s == http.StatusNotFound:
 		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
 	case strings.Contains(codes, "context_length_exceeded") || s == http.StatusRequestEntityTooLarge:

@@ -1,0 +1,81 @@
+// Package google is the provider for Google's Gemini API.
+//
+// [New] makes a [Model] from options; the model turns canonical messages into one
+// streaming request and the stream back into deltas:
+//
+//   - request.go: a conversation as the contents of a request, each entry made once.
+//   - version.go: what depends on the version of a model, by its name.
+//   - stream.go: events to deltas, and how an answer ends.
+//   - error.go: what Google says of a failure beyond its status.
+//   - models.go: which models there are.
+//
+// The wire format is written and read here, and Google's library says in the tests what
+// is right: see RATIONALE, "Why is Google's API spoken without its library?" It is that of
+// v1beta, which is the version that the library speaks by itself, too: v1 has no schemas
+// of JSON Schema, no thoughts and no signatures.
+package google
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+)
+
+// name is the name of the wire format, with which is kept what goes back to it.
+const name = "google"
+
+// Defaults are the options of Google itself.
+var Defaults = provider.Options{Name: name, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "the environment variable GEMINI_API_KEY"}
+
+// Model is a Gemini. It is safe for concurrent use.
+type Model struct {
+	provider.Client
+	images     provider.Images
+	transcript llm.Transcript
+	tools      declarations
+}
+
+// New makes a model. It connects to nothing and reports nothing: options that
+// cannot work are the error of each Stream.
+func New(opts provider.Options) *Model {
+	opts = opts.Or(Defaults)
+	opts.BaseURL = strings.TrimSuffix(strings.TrimRight(opts.BaseURL, "/"), "/v1beta") // as some write it
+	m := &Model{Client: provider.Client{Options: opts}}
+	m.Adjust = m.adjust
+	return m
+}
+
+// Stream implements [llm.Model].
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	model := strings.TrimPrefix(m.ModelOf(req), "models/")
+	entries, names := m.transcript.Entries(req.Messages), names(req.Tools)
+	tools := m.tools.of(req.Tools)
+	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
+		x, done := m.Begin(ctx)
+		defer done()
+		var resp *http.Response
+		err := m.images.Ask(entries, func() (err error) {
+			resp, err = x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
+			return err
+		})
+		if err != nil {
+			return x.Explain(err)
+		}
+		defer resp.Body.Close()
+		return (&decoder{Client: &m.Client, model: model, names: names}).decode(x, yield)
+	})
+}
+
+// header has the key, which Google also takes in the URL, where proxies and logs see it.
+func (m *Model) header() http.Header {
+	header := http.Header{}
+	if m.APIKey != "" {
+		header.Set("X-Goog-Api-Key", m.APIKey)
+	}
+	return header
+}

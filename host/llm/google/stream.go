@@ -1,0 +1,202 @@
+package google
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// chunk is one event of a stream: a GenerateContentResponse, or an error.
+type chunk struct {
+	Candidates []struct {
+		Index   int `json:"index"`
+		Content struct {
+			Parts []piece `json:"parts"`
+		} `json:"content"`
+		FinishReason  string `json:"finishReason"`
+		FinishMessage string `json:"finishMessage"`
+	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason        string `json:"blockReason"`
+		BlockReasonMessage string `json:"blockReasonMessage"`
+	} `json:"promptFeedback"`
+	UsageMetadata *usage          `json:"usageMetadata"`
+	Error         json.RawMessage `json:"error"`
+}
+
+// piece is a part of an answer. A text comes in many, a call whole.
+type piece struct {
+	Text             string `json:"text"`
+	Thought          bool   `json:"thought"`
+	ThoughtSignature string `json:"thoughtSignature"`
+	FunctionCall     *struct {
+		ID   string          `json:"id"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
+}
+
+// usage counts tokens. Raw, so that an odd number does not cost the answer.
+type usage struct {
+	Prompt     json.RawMessage `json:"promptTokenCount"`
+	ToolPrompt json.RawMessage `json:"toolUsePromptTokenCount"`
+	Cached     json.RawMessage `json:"cachedContentTokenCount"`
+	Candidates json.RawMessage `json:"candidatesTokenCount"`
+	Thoughts   json.RawMessage `json:"thoughtsTokenCount"`
+}
+
+func (u usage) tokens() *llm.Usage {
+	return &llm.Usage{
+		InputTokens:     count(u.Prompt) + count(u.ToolPrompt),
+		OutputTokens:    count(u.Candidates) + count(u.Thoughts),
+		CachedTokens:    count(u.Cached),
+		ReasoningTokens: count(u.Thoughts),
+	}
+}
+
+func count(raw json.RawMessage) int {
+	n, _ := strconv.ParseInt(provider.Text(raw), 10, 64)
+	return llm.Tokens(n)
+}
+
+// decoder makes deltas of the events of one answer.
+type decoder struct {
+	*provider.Client
+	model string
+	names map[string]string // of tools, by those on the wire
+
+	events  int
+	calls   int
+	said    bool   // a text
+	finish  string // why it ended
+	message string // and what the server says of that
+	usage   *llm.Usage
+}
+
+// decode yields the answer of one stream. It returns nil when the answer is complete or
+// yield returned false.
+func (d *decoder) decode(x *provider.Exchange, yield func(llm.Delta) bool) error {
+	for {
+		event, err := x.Next()
+		switch {
+		case err == nil:
+			if more, err := d.event(event, yield); !more {
+				return err
+			}
+		case d.finish == "" || x.Cancelled():
+			return x.Ended(err, d.events == 0)
+		default: // the stream just ends; an answer is whole when it says why it stopped
+			end, err := d.end()
+			if err == nil {
+				yield(end)
+			}
+			return err
+		}
+	}
+}
+
+// event takes one event, and reports whether more may come: not after an error, nor when
+// yield wants no more.
+func (d *decoder) event(event []byte, yield func(llm.Delta) bool) (more bool, err error) {
+	d.events++
+	var c chunk
+	if json.Unmarshal(event, &c) != nil {
+		return string(event) == "[DONE]", d.BadEvent(event) // as servers of other APIs end
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		return false, d.InStream(provider.ParseSaid(c.Error), event)
+	}
+	if c.UsageMetadata != nil {
+		d.usage = c.UsageMetadata.tokens()
+	}
+	if reason := c.PromptFeedback.BlockReason; reason != "" && len(c.Candidates) == 0 {
+		return false, d.blocked(reason, c.PromptFeedback.BlockReasonMessage)
+	}
+	for _, candidate := range c.Candidates {
+		if candidate.Index != 0 {
+			continue
+		}
+		for _, p := range candidate.Content.Parts {
+			if delta, ok := d.delta(p); ok && !yield(delta) {
+				return false, nil
+			}
+		}
+		if reason := candidate.FinishReason; reason != "" && reason != "FINISH_REASON_UNSPECIFIED" { // older models say STOP in each event
+			d.finish, d.message = reason, candidate.FinishMessage
+		}
+	}
+	return true, nil
+}
+
+func (d *decoder) delta(p piece) (delta llm.Delta, ok bool) {
+	if p.FunctionCall != nil {
+		call := llm.CallDelta{Index: d.calls, ID: p.FunctionCall.ID, Name: d.toolName(p.FunctionCall.Name), Arguments: arguments(p.FunctionCall.Args)}
+		if p.ThoughtSignature != "" {
+			call.Kept = d.keep(signed{Signature: p.ThoughtSignature})
+		}
+		d.calls++
+		return llm.Delta{Calls: []llm.CallDelta{call}}, true
+	}
+	of := llm.TextPart
+	if delta.Text = p.Text; p.Thought {
+		of, delta.Text, delta.Reasoning = llm.ReasoningPart, "", p.Text
+	}
+	d.said = d.said || delta.Text != ""
+	// The signature of a text is often in a piece of its own behind it. One of no text at
+	// all has no place in a conversation.
+	if p.ThoughtSignature != "" && (d.said || of == llm.ReasoningPart) {
+		delta.Kept = &llm.KeptDelta{Of: of, Kept: *d.keep(signed{p.ThoughtSignature, len(p.Text)})}
+	}
+	return delta, delta.Text != "" || delta.Reasoning != "" || delta.Kept != nil
+}
+
+func (d *decoder) keep(s signed) *llm.Kept {
+	return &llm.Kept{Provider: name, Model: d.model, Data: tool.Marshal(s)}
+}
+
+// arguments is the text of the arguments; "" for none.
+func arguments(raw json.RawMessage) string {
+	if string(raw) == "null" {
+		return ""
+	}
+	return string(raw)
+}
+
+// toolName is the tool that a model has called. Some put the name of the space before it
+// in which they see our functions.
+func (d *decoder) toolName(called string) string {
+	for _, space := range []string{"", "default_api:", "default_api."} {
+		if name, ok := d.names[strings.TrimPrefix(called, space)]; ok {
+			return name
+		}
+	}
+	return called
+}
+
+// end is the last delta of an answer, or why it is none.
+func (d *decoder) end() (llm.Delta, error) {
+	end := llm.Delta{Usage: d.usage}
+	switch d.finish {
+	case "STOP", "FUNCTION_CALL": // the second is a word of servers that are not Google's
+		switch {
+		case d.calls > 0:
+			end.Finish = llm.FinishTools
+		case d.said:
+			end.Finish = llm.FinishStop
+		default:
+			return end, d.silent()
+		}
+	case "MAX_TOKENS":
+		end.Finish = llm.FinishLength
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		end.Finish = llm.FinishFilter
+	default:
+		return end, d.stopped(d.finish, d.message)
+	}
+	return end, nil
+}
