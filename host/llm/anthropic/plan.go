@@ -31,6 +31,10 @@ const (
 	budgeted thinking = "enabled"  // within a budget: before that
 )
 
+// maxTries is how often a request is made otherwise and sent again, the first time counted:
+// a server that refuses a form of thinking, a number of tokens and a signature is not asked for more.
+const maxTries = 5
+
 // budgets are the tokens of thinking that stand for an effort.
 var budgets = map[string]int64{"low": 4_096, "medium": 16_384, "high": 32_000}
 
@@ -68,7 +72,7 @@ type plan struct {
 func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) (*http.Response, error) {
 	p := m.plan(s.model, entries)
 	var first error
-	for {
+	for tries := 1; ; tries++ {
 		resp, err := m.send(x, s, p, entries)
 		if err == nil {
 			m.learn(s.model, p, entries)
@@ -78,7 +82,7 @@ func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) (*ht
 			first = err
 		}
 		failure, ok := errors.AsType[*llm.ProviderError](err)
-		if !ok || !p.after(failure) {
+		if !ok || tries == maxTries || !p.after(failure) {
 			return nil, first
 		}
 	}
@@ -103,8 +107,7 @@ func (m *Model) plan(model string, entries []*llm.Entry) plan {
 	return p
 }
 
-// after changes the plan to one that a server might take which has refused it so. It
-// ends: each change is made once, and the number of tokens only falls.
+// after changes the plan to one that a server might take which has refused it so.
 func (p *plan) after(failure *llm.ProviderError) bool {
 	if failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity {
 		return false
@@ -208,7 +211,7 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	v := view{model: s.model, images: &m.images, forgotten: m.learned.forgotten, forget: p.forget}
 	version := strings.Join([]string{s.model, m.images.Version(), strconv.Itoa(m.learned.changes)}, "\x00")
 	m.mu.Unlock()
-	list := messages(entries, func(e *llm.Entry) []byte {
+	list := conversation(entries, func(e *llm.Entry) []byte {
 		if p.forget {
 			return v.blocks(e) // of one request
 		}
@@ -219,7 +222,7 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	if err != nil {
 		return nil, err
 	}
-	x.Splice(placeholder(), pieces(list))
+	x.Splice(placeholder(), list)
 	return resp, m.client(x).Execute(x.Context(), http.MethodPost, "v1/messages", envelope, &resp)
 }
 

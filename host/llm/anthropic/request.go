@@ -29,27 +29,47 @@ type kept struct {
 
 // The API wants a conversation to begin and to end with the user. One that was cut or
 // forked may do neither.
-const (
-	beginning = `{"text":"(what came before was left out)","type":"text"}`
-	goOn      = `{"text":"(go on)","type":"text"}`
+var (
+	beginning = []byte(`{"text":"(what came before was left out)","type":"text"}`)
+	goOn      = []byte(`{"text":"(go on)","type":"text"}`)
 )
 
-// message is a message of the API, as the blocks of its entries.
-type message struct {
-	role   string
-	blocks [][]byte // each one or more content blocks with commas between them
-}
+// What stands between the content blocks of entries.
+var (
+	comma        = []byte(",")
+	openUser     = []byte(`{"role":"user","content":[`)
+	toUser       = []byte(`]},{"role":"user","content":[`)
+	toAssistant  = []byte(`]},{"role":"assistant","content":[`)
+	closing      = []byte(`]}`)
+	cacheHere    = `,"cache_control":{"type":"ephemeral"}}` // and the end of the block before
+	cachedToNext = []byte(cacheHere + string(toAssistant))
+	cachedToEnd  = []byte(cacheHere + string(closing))
+)
 
-// messages makes messages of entries: neighbours of one role become one message, as the
-// results of calls and what the user says after them. blocks gives the blocks of an entry.
-func messages(entries []*llm.Entry, blocks func(*llm.Entry) []byte) []message {
-	var out []message
-	add := func(role string, wire []byte) {
-		if n := len(out); n > 0 && out[n-1].role == role {
-			out[n-1].blocks = append(out[n-1].blocks, wire)
-			return
+// conversation are the messages of entries. Neighbours of one role are one message, as the results
+// of calls and what the user says after them. blocks gives the content blocks of an entry,
+// with commas between.
+//
+// Two messages are cached up to their end: the last one, for the next request, and the one
+// with which the request before this has ended, because the API looks for what it has cached
+// only among the 20 blocks before such a point, and a step with many calls has more.
+func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider.Pieces {
+	out := make(provider.Pieces, 0, 2*len(entries)+4)
+	var role llm.Role
+	answered := 0 // the last piece that ends a message of the user before one of the model
+	add := func(next llm.Role, wire []byte) {
+		switch {
+		case role == next:
+			out = append(out, comma)
+		case role == "":
+			out = append(out, openUser)
+		case next == llm.RoleAssistant:
+			answered = len(out)
+			out = append(out, toAssistant)
+		default:
+			out = append(out, toUser)
 		}
-		out = append(out, message{role, [][]byte{wire}})
+		role, out = next, append(out, wire)
 	}
 	for _, e := range entries {
 		if e.Role == llm.RoleSystem {
@@ -60,48 +80,26 @@ func messages(entries []*llm.Entry, blocks func(*llm.Entry) []byte) []message {
 			continue // reasoning that is not sent, and nothing else
 		}
 		if e.Role != llm.RoleAssistant {
-			add("user", wire)
+			add(llm.RoleUser, wire)
 			continue
 		}
-		if len(out) == 0 {
-			add("user", []byte(beginning))
+		if role == "" {
+			add(llm.RoleUser, beginning)
 		}
-		add("assistant", wire)
+		add(llm.RoleAssistant, wire)
 	}
-	if len(out) == 0 || out[len(out)-1].role == "assistant" {
-		add("user", []byte(goOn))
+	if role != llm.RoleUser {
+		add(llm.RoleUser, goOn)
 	}
-	return out
-}
-
-// cacheHere is what makes of a content block a point up to which the API caches.
-const cacheHere = `,"cache_control":{"type":"ephemeral"}`
-
-// pieces are messages as they are sent. Two of them are cached up to their end: the
-// last one, for the next request, and the one with which the request before this
-// has ended, because the API looks for what it has cached only among the 20 blocks
-// before such a point, and a step with many calls has more.
-func pieces(list []message) provider.Pieces {
-	var out provider.Pieces
-	for i, m := range list {
-		begin := `{"role":"` + m.role + `","content":[`
-		if i > 0 {
-			begin = "," + begin
-		}
-		out = append(out, []byte(begin))
-		for j, wire := range m.blocks {
-			if j > 0 {
-				out = append(out, []byte(","))
-			}
-			out = append(out, wire)
-		}
-		end := "]}"
-		if last := len(out) - 1; i >= len(list)-3 && m.role == "user" {
-			out[last] = out[last][:len(out[last])-1] // the } of the last block
-			end = cacheHere + "}" + end
-		}
-		out = append(out, []byte(end))
+	cache := func(at int, with []byte) {
+		block := out[at-1]
+		out[at-1], out[at] = block[:len(block)-1], with // without its }
 	}
+	if answered > 0 {
+		cache(answered, cachedToNext)
+	}
+	out = append(out, closing)
+	cache(len(out)-1, cachedToEnd)
 	return out
 }
 

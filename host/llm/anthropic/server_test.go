@@ -37,6 +37,9 @@ type server struct {
 // scripted serves a script in memory and checks that all of it was used.
 func scripted(t testing.TB, s *server, script ...string) provider.Options {
 	t.Helper()
+	if len(script) == 0 {
+		return options(llmtest.Serve(t, s)) // which refuses all
+	}
 	var err error
 	if s.script, err = offline.ParseScript("script", strings.NewReader(strings.Join(script, "\n"))); err != nil {
 		t.Fatal(err)
@@ -65,7 +68,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client left
 	}
-	req, err := read(r.Header, body)
+	req, err := read(r.Header, body, s.thinks)
 	if err == nil && s.refuse != nil {
 		if said := s.refuse(req); said != "" {
 			err = errors.New(said)
@@ -94,7 +97,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			said, kind = e.Message, cmp.Or(code, e.Type, kind) // the API has a type and no code
 		}
 		fail(w, status, kind, said)
-	case a.Fault.Stall && a.Text == "" && len(a.Calls) == 0:
+	case a.Fault.Stall && a.Reasoning+a.Text == "" && len(a.Calls) == 0:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	default:
@@ -162,12 +165,18 @@ func events(data ...string) string {
 
 // answer is the stream of an answer: the n-th of the server.
 func (s *server) answer(req *request, a offline.Answer, n int) string {
-	input, output := 1, 1
+	input, output, cached, details := 1, 1, 0, ""
 	if a.Usage != nil {
 		input, output = a.Usage.PromptTokens, a.Usage.CompletionTokens
+		if d := a.Usage.PromptTokensDetails; d != nil {
+			cached = d.CachedTokens
+		}
+		if d := a.Usage.CompletionTokensDetails; d != nil {
+			details = fmt.Sprintf(`,"output_tokens_details":{"thinking_tokens":%d}`, d.ReasoningTokens)
+		}
 	}
 	out := []string{fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_%d","type":"message","role":"assistant","model":%q,"content":[],"stop_reason":null,"stop_sequence":null,`+
-		`"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":%d,"service_tier":"standard"}}}`, n, req.Model, input, min(output, 1)),
+		`"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":%d,"output_tokens":%d,"service_tier":"standard"}}}`, n, req.Model, input-cached, cached, min(output, 1)),
 		`{"type": "ping"}`}
 	index := 0
 	block := func(start string, deltas ...string) {
@@ -179,6 +188,13 @@ func (s *server) answer(req *request, a offline.Answer, n int) string {
 		index++
 	}
 	size := cmp.Or(a.ChunkBytes, 8)
+	if a.Reasoning != "" {
+		var deltas []string
+		for _, p := range cut(a.Reasoning, size) {
+			deltas = append(deltas, `{"type":"thinking_delta","thinking":`+quote(p)+`}`)
+		}
+		block(`{"type":"thinking","thinking":"","signature":""}`, append(deltas, `{"type":"signature_delta","signature":`+quote(a.Signature)+`}`)...)
+	}
 	if s.thinks {
 		text := fmt.Sprintf("thought %d", n)
 		block(`{"type":"thinking","thinking":"","signature":""}`, `{"type":"thinking_delta","thinking":`+quote(text)+`}`, `{"type":"signature_delta","signature":`+quote(req.sign(len(req.Messages), nil, text))+`}`)
@@ -208,7 +224,7 @@ func (s *server) answer(req *request, a offline.Answer, n int) string {
 	case len(a.Calls) > 0:
 		stop = "tool_use"
 	}
-	return events(append(out, fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d}}`, stop, output), `{"type":"message_stop"}`)...)
+	return events(append(out, fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":%d%s}}`, stop, output, details), `{"type":"message_stop"}`)...)
 }
 
 // cut cuts a text in pieces of at most n bytes, or of one character.
@@ -240,7 +256,8 @@ type request struct {
 		Content []contentBlock `json:"content"`
 	} `json:"messages"`
 
-	body []byte
+	body  []byte
+	bound bool // signatures are those of the server
 }
 
 type thinkingConfig struct {
@@ -292,7 +309,7 @@ func (r *request) sign(messages int, before []contentBlock, thinking string) str
 }
 
 func uncached(blocks []contentBlock) []contentBlock {
-	blocks = slices.Clone(blocks)
+	blocks = append([]contentBlock{}, blocks...)
 	for i := range blocks {
 		blocks[i].CacheControl = nil
 	}
@@ -302,7 +319,7 @@ func uncached(blocks []contentBlock) []contentBlock {
 var validToolID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 // read reads a request as strictly as the API does.
-func read(header http.Header, body []byte) (*request, error) {
+func read(header http.Header, body []byte, bound bool) (*request, error) {
 	for name := range header {
 		if strings.HasPrefix(name, "X-Stainless") {
 			return nil, fmt.Errorf("the header %s tells of the user's machine", name)
@@ -311,7 +328,7 @@ func read(header http.Header, body []byte) (*request, error) {
 	if header.Get("X-Api-Key") != llmtest.APIKey || header.Get("Anthropic-Version") != apiVersion || header.Get("Content-Type") != "application/json" {
 		return nil, fmt.Errorf("the headers are not those of the API: %v", header)
 	}
-	r := &request{body: body}
+	r := &request{body: body, bound: bound}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(r); err != nil {
@@ -385,7 +402,7 @@ func (r *request) check() error {
 				return fmt.Errorf("%s: `tool_use` ids must be unique, and requests which include `tool_use` blocks must define tools", at)
 			case b.Type == "tool_use":
 				ids[b.ID] = true
-			case b.Type == "thinking" && b.Signature != r.sign(i, m.Content[:j], *b.Thinking):
+			case b.Type == "thinking" && r.bound && b.Signature != r.sign(i, m.Content[:j], *b.Thinking):
 				return fmt.Errorf("%s: Invalid `signature` in `thinking` block. The block is bound to a different conversation.", at)
 			}
 			other = other || b.Type != "tool_result"
