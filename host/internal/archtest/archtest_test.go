@@ -36,6 +36,7 @@ var table = map[string][]string{
 	"host/llm/anthropic":        {"host/llm", "host/llm/provider", "host/tool"},
 	"host/llm/offline":          {"host/llm", "host/tool"},
 	"host/llm/llmtest":          {"host/llm", "host/llm/offline", "host/tool"},
+	"host/llm/foreign":          {},
 	"host/wasm":                 {},
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
