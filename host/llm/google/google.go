@@ -11,8 +11,7 @@
 //
 // The wire format is written and read here, and Google's library says in the tests what
 // is right: see RATIONALE, "Why is Google's API spoken without its library?" It is that of
-// v1beta, which is the version that the library speaks by itself, too: v1 has no schemas
-// of JSON Schema, no thoughts and no signatures.
+// v1beta, the version that the library speaks by itself, too.
 package google
 
 import (
@@ -58,15 +57,12 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		var resp *http.Response
-		err := m.images.Ask(entries, func() (err error) {
-			resp, err = x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
-			return err
+		err := m.images.Ask(entries, func() error {
+			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
 		})
 		if err != nil {
 			return x.Explain(err)
 		}
-		defer resp.Body.Close()
 		return (&decoder{Client: &m.Client, model: model, names: names}).decode(x, yield)
 	})
 }

@@ -1,9 +1,13 @@
 package google
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -70,6 +75,7 @@ func TestAnswers(t *testing.T) {
 		{"a server of others has a word of its own", events("FUNCTION_CALL", `{"functionCall":{"id":"a","name":"glob"}}`), llm.Reply{Calls: []llm.CallData{llm.NewCall("a", "glob", "{}")}, Finish: llm.FinishTools}},
 		{"an older model says in each event that it stops", events("STOP", `{"text":"a"}`) + events("STOP", `{"text":"b"}`), llm.Reply{Text: "ab", Finish: llm.FinishStop}},
 		{"what goes with a text is left out", events("STOP", `{"executableCode":{"code":"1"}},{"text":"1"},{"inlineData":{"mimeType":"image/png","data":"AA=="}}`), llm.Reply{Text: "1", Finish: llm.FinishStop}},
+		{"no parts", events("STOP", `{"text":"a"}`) + `data: {"candidates":[{"content":{"parts":null}},{"content":null}]}` + "\n\n" + `data: {"candidates":null}` + "\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		{"another candidate is left out", `data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"},{"index":1,"content":{"parts":[{"text":"b"}]}}]}` + "\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		{"a server of another API says that it is done", events("STOP", `{"text":"a"}`) + "data: [DONE]\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		{"an answer that was cut", events("MAX_TOKENS", `{"text":"and so"}`), llm.Reply{Text: "and so", Finish: llm.FinishLength}},
@@ -131,6 +137,7 @@ func TestFailures(t *testing.T) {
 		{"a reason that nobody knows", 200, events("INVALID", `{"text":"a"}`), llm.ProviderError{Message: "the model broke off: INVALID"}},
 		{"nothing is said", 200, events("STOP", `{"text":"Hmm.","thought":true}`, `{"text":""}`), llm.ProviderError{Message: "said nothing", Retryable: true}},
 		{"no end", 200, events("", `{"text":"a"}`), llm.ProviderError{Message: "ended early", Retryable: true}},
+		{"more parts than an answer has", 200, events("STOP", `{"text":"a"}`+strings.Repeat(",{}", 1000)), llm.ProviderError{Message: "not in the format", Retryable: true}},
 		{"parts that are none", 200, events("STOP", `{"text":1}`), llm.ProviderError{Message: "not in the format", Retryable: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,4 +176,55 @@ func TestModels(t *testing.T) {
 	if got.URL.String() != "/v1beta/models?pageSize=1000" || got.Header.Get("X-Goog-Api-Key") != llmtest.APIKey {
 		t.Errorf("it asked for %s %v", got.URL, got.Header)
 	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// FuzzAnswers: whatever a server answers, the conversation that has it goes on.
+func FuzzAnswers(f *testing.F) {
+	for _, body := range []string{
+		events("STOP", `{"text":"Hmm.","thought":true,"thoughtSignature":"c2ln"}`, `{"text":"I look.","thoughtSignature":"c2ln"}`, `{"functionCall":{"id":"a","name":"7zip","args":{"a":["\ud800",1e999]}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"a","name":""}}`),
+		events("MALFORMED_FUNCTION_CALL", `{"functionCall":{"args":"x"}}`), events("SAFETY", ``), `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n",
+		`data: {"error":{"code":429,"message":"` + llmtest.APIKey + `","details":[{"retryDelay":"3s"}]}}`, `[{"error":{"status":"X","details":[{"reason":"API_KEY_INVALID"}]}}]`, "<html>", "data: {",
+	} {
+		f.Add(body, 200)
+		f.Add(body, 429)
+	}
+	signatures := regexp.MustCompile(`"thoughtSignature":"(\\.|[^"\\])*"`)
+	f.Fuzz(func(t *testing.T, body string, status int) {
+		model := New(provider.Options{
+			APIKey: llmtest.APIKey, MaxStreamBytes: 1 << 16,
+			HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+			})},
+		})
+		req := llmtest.Request()
+		req.Model = "gemini-3.8-flash"
+		reply, err := llmtest.Collect(t.Context(), t, model, req) // which checks the contract
+		if err != nil {
+			failure, ok := errors.AsType[*llm.ProviderError](err)
+			if !ok || failure.Message == "" || failure.RetryAfter < 0 || strings.Contains(fmt.Sprintf("%+v", failure), llmtest.APIKey) {
+				t.Errorf("got %+v", err)
+			}
+			return
+		}
+		messages := append(req.Messages, reply.Messages()...)
+		for _, c := range reply.Calls {
+			messages = append(messages, resultMsg(c.ID, c.Function.Name, "x"))
+		}
+		for _, name := range []string{"gemini-2.5-flash", "gemini-3.8-flash"} {
+			sent := bytes.Join(model.body(name, model.transcript.Entries(messages), nil), nil)
+			sent = signatures.ReplaceAll(sent, []byte(`"thoughtSignature":"`+noSignature+`"`)) // which are the server's own affair
+			s := &server{}
+			next, err := s.read(sent)
+			if err == nil {
+				err = s.check(name, next)
+			}
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, sent)
+			}
+		}
+	})
 }

@@ -225,10 +225,10 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 				min(CASE type WHEN 'turn.started' THEN seq END) AS turn
 			FROM events INDEXED BY events_type GROUP BY session
 		),
-		open AS (`+openCalls+`)
-		SELECT f.session, f.events, f.turns, f.calls, a.time, z.time,
-			(SELECT count(*) FROM open WHERE open.session = f.session), s.body, b.body
+		open AS MATERIALIZED (SELECT session, count(*) AS calls FROM (`+openCalls+`) GROUP BY session)
+		SELECT f.session, f.events, f.turns, f.calls, a.time, z.time, coalesce(o.calls, 0), s.body, b.body
 		FROM found f
+		LEFT JOIN open o ON o.session = f.session
 		JOIN events a ON a.seq = f.first
 		JOIN events z ON z.seq = f.last
 		LEFT JOIN bodies s ON s.seq = f.first
