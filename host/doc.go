@@ -49,9 +49,8 @@
 //	llm/ollama              Ollama's own API; how large the context of a model is
 //	llm/anthropic           Anthropic's messages, over its own library
 //	llm/openai/responses    OpenAI's Responses API, over go-openai
-//	llm/offline             the offline model: a planner and a scripted model, served over both wire formats
-//	llm/google              Google's Gemini API
-//	llm/offline             the offline model: a planner and a scripted model, served over that wire format
+//	llm/google              Google's Gemini API, in its own small wire
+//	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	policy/command          a command line in words, as bash reads it; what runs others; what is easily regretted

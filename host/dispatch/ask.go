@@ -84,12 +84,15 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 }
 
 // conclude records what was decided and what was answered, and gives a grant or
-// a refusal. There is no grant that is not durable before. The answer counts where
-// the decision is to ask.
+// a refusal. No grant is used that is not durable before: an answer is recorded at
+// once, and a decision without one in the same write as the intent, the changes or
+// the result, whichever comes next. The answer counts where the decision is to ask.
 func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
 	p.pass()
-	recorded, err := p.record(ctx, session.TypeDecision, p.decided(decision, &answer))
-	if err != nil {
+	var recorded session.Event
+	if body := p.decided(decision, &answer); decision.Effect() != policy.Ask {
+		p.first = append(p.first, p.draft(session.TypeDecision, body))
+	} else if recorded, err = p.record(ctx, session.TypeDecision, body); err != nil {
 		return policy.Grant{}, err
 	}
 	switch {

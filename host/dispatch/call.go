@@ -36,6 +36,7 @@ type pending struct {
 	err    error
 	view   *kept.View // of the store of its module; nil: it has none
 
+	first      []session.Draft // decisions that are recorded with what comes next
 	rehearsing bool
 	held       []tool.Progress // what a rehearsed call has said
 	heldBytes  int

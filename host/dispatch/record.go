@@ -115,13 +115,16 @@ func (p *pending) record(ctx context.Context, typ session.Type, body any) (sessi
 	return events[0], nil
 }
 
-// append is record for events of which the first is one of this call.
+// append is record for events of which the first is one of this call. What was to be
+// recorded first goes with them.
 func (p *pending) append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	drafts, first := append(p.first, drafts...), len(p.first)
+	p.first = nil
 	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), drafts...)
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", drafts[0].Type, err)
 	}
-	return events, nil
+	return events[first:], nil
 }
 
 func (p *pending) draft(typ session.Type, body any) session.Draft {

@@ -272,6 +272,7 @@ func (a *Assembler) Reply() Reply {
 		if strings.TrimSpace(args) == "" {
 			args = "{}" // how models call a tool without arguments
 		}
+		args = repaired(args)
 		r.Calls = append(r.Calls, NewCall(c.id, c.name, args))
 	}
 	return r

@@ -18,7 +18,8 @@ import (
 func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.Pieces {
 	w := writer{model, modern(model), &m.images}
 	version := model + " " + m.images.Version()
-	var system, contents provider.Pieces
+	var system provider.Pieces
+	contents := make(provider.Pieces, 0, 3*len(entries)+8)
 	role := llm.Role("") // of the last content
 	for _, e := range entries {
 		parts := e.Wire(version, w.entry)
@@ -33,15 +34,16 @@ func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.
 	if role == "" || role == llm.RoleAssistant { // the API answers to the user only
 		contents = join(contents, role, llm.RoleUser, goOn)
 	}
-	out := provider.Pieces{[]byte("{")}
+	out := make(provider.Pieces, 0, len(contents)+len(system)+16)
+	out = append(out, []byte("{"))
 	if system != nil {
-		out = append(append(append(out, []byte(`"systemInstruction":{"role":"user","parts":[`)), system...), []byte(`]},`))
+		out = append(append(append(out, []byte(`"systemInstruction":`), ofUser), system...), next)
 	}
 	if tools != nil {
-		out = append(out, tools, []byte(","))
+		out = append(out, tools, comma)
 	}
 	if t := thinkingOf(model, m.Reasoning); t != nil {
-		out = append(out, append(append([]byte(`"generationConfig":{"thinkingConfig":`), tool.Marshal(t)...), "},"...))
+		out = append(out, []byte(`"generationConfig":{"thinkingConfig":`), tool.Marshal(t), []byte(`},`))
 	}
 	return append(append(append(out, []byte(`"contents":[`)), contents...), []byte(`]}]}`))
 }
@@ -52,21 +54,26 @@ func join(contents provider.Pieces, last, role llm.Role, parts []byte) provider.
 	user := role != llm.RoleAssistant
 	switch {
 	case last == "" && user:
-		contents = append(contents, []byte(`{"role":"user","parts":[`))
+		contents = append(contents, ofUser)
 	case last == "":
-		contents = append(contents, []byte(`{"role":"user","parts":[`), before, []byte(`]},{"role":"model","parts":[`))
+		contents = append(contents, ofUser, before, next, ofModel)
 	case user == (last != llm.RoleAssistant):
-		contents = append(contents, []byte(","))
+		contents = append(contents, comma)
 	case user:
-		contents = append(contents, []byte(`]},{"role":"user","parts":[`))
+		contents = append(contents, next, ofUser)
 	default:
-		contents = append(contents, []byte(`]},{"role":"model","parts":[`))
+		contents = append(contents, next, ofModel)
 	}
 	return append(contents, parts)
 }
 
-// What stands for the words of a user where there are none.
+// Pieces of a request.
 var (
+	comma   = []byte(`,`)
+	ofUser  = []byte(`{"role":"user","parts":[`)
+	ofModel = []byte(`{"role":"model","parts":[`)
+	next    = []byte(`]},`) // content
+	// What stands for the words of a user where there are none.
 	before = []byte(`{"text":"(what came before was left out)"}`)
 	goOn   = []byte(`{"text":"(go on)"}`)
 )

@@ -231,11 +231,12 @@ func readContent(m openai.ChatCompletionMessage, content json.RawMessage, types 
 	return m, nil
 }
 
-// sealed is what stands for encrypted reasoning: only this server understands it, and only
-// for the model that it is of.
-func (req *Request) sealed(reasoning string) string {
-	return base64.StdEncoding.EncodeToString([]byte(cmp.Or(req.Chat.Model, model) + "\n" + reasoning))
+// sealed is what stands for encrypted reasoning, which is for the model that it is of only.
+func (req *Request) sealed(a Answer) string {
+	return cmp.Or(a.Signature, base64.StdEncoding.EncodeToString([]byte(a.Reasoning))) + req.seal()
 }
+
+func (req *Request) seal() string { return "@" + cmp.Or(req.Chat.Model, model) }
 
 func (req *Request) readReasoning(raw []byte) error {
 	var r responsesReasoning
@@ -248,8 +249,7 @@ func (req *Request) readReasoning(raw []byte) error {
 	if r.EncryptedContent == nil {
 		return fmt.Errorf("id: item with id %.80q not found; items are not persisted", r.ID)
 	}
-	text, err := base64.StdEncoding.DecodeString(*r.EncryptedContent)
-	if err != nil || !strings.HasPrefix(string(text), cmp.Or(req.Chat.Model, model)+"\n") {
+	if !strings.HasSuffix(*r.EncryptedContent, req.seal()) {
 		return errors.New("encrypted_content: it could not be verified for this model")
 	}
 	return nil
@@ -301,7 +301,7 @@ func (req *Request) items(a Answer) []object {
 			item["summary"] = []object{{"type": "summary_text", "text": a.Reasoning}}
 		}
 		if slices.Contains(req.responses.Include, openai.ResponseIncludeReasoningEncryptedContent) {
-			item["encrypted_content"] = req.sealed(a.Reasoning)
+			item["encrypted_content"] = req.sealed(a)
 		}
 		add("reasoning", "rs_", item)
 	}

@@ -39,7 +39,7 @@ response.reasoning_summary_part.added 0
 response.reasoning_summary_text.delta 0 hmm
 response.reasoning_summary_text.done 0
 response.reasoning_summary_part.done 0
-response.output_item.done 0 reasoning [hmm] bQpobW0=
+response.output_item.done 0 reasoning [hmm] aG1t@m
 response.output_item.added 1 message
 response.content_part.added 1
 response.output_text.delta 1 Grü
@@ -119,7 +119,7 @@ func TestServerRefusesInputThatTheRealOneRefuses(t *testing.T) {
 		user      = `{"role":"user","content":"a"}`
 		call      = `{"type":"function_call","call_id":"a","name":"x","arguments":"{}"}`
 		output    = `{"type":"function_call_output","call_id":"a","output":"x"}`
-		reasoning = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"bQpobW0="}`
+		reasoning = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"aG1t@m"}`
 		said      = `{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"}]}`
 	)
 	input := func(items ...string) string { return `{"model":"m","input":[` + strings.Join(items, ",") + `]}` }
@@ -141,7 +141,7 @@ func TestServerRefusesInputThatTheRealOneRefuses(t *testing.T) {
 		{"reasoning before what it did not lead to", input(user, reasoning, user), "required following item"},
 		{"reasoning without a summary", input(user, strings.Replace(reasoning, `"summary":[],`, "", 1), said), "missing required parameter"},
 		{"reasoning that is stored elsewhere", input(user, `{"type":"reasoning","id":"rs_1","summary":[]}`, said), "not found"},
-		{"reasoning of another model", input(user, strings.Replace(reasoning, "bQpobW0=", "bjpobW0=", 1), said), "could not be verified"},
+		{"reasoning of another model", input(user, strings.Replace(reasoning, "@m", "@n", 1), said), "could not be verified"},
 		{"a part of the wrong kind", input(strings.Replace(said, "output_text", "input_text", 1)), "is not one of output_text"},
 		{"an image from elsewhere", input(`{"role":"user","content":[{"type":"input_image","image_url":"http://a.test/b.png"}]}`), "no image in the request"},
 		{"an unknown role", input(`{"role":"tool","content":"a"}`), "unknown role"},

@@ -170,17 +170,17 @@ func (m *Model) loaded(ctx context.Context, model string) int {
 // sizeOf is how many bytes of text messages have: their images are not read as such, and
 // what one counts for is known to the model only.
 func sizeOf(messages provider.Pieces) (size int) {
-	begin, end := []byte(`,"images":["`), []byte(`"]`) // nowhere in a text, whose quotes have backslashes
+	assistant, images, end := []byte(`{"role":"assistant"`), []byte(`,"images":["`), []byte(`"]`)
 	for _, m := range messages {
 		size += len(m)
-		for {
-			_, images, found := bytes.Cut(m, begin)
+		for !bytes.HasPrefix(m, assistant) { // whose arguments may have a key of any name
+			_, rest, found := bytes.Cut(m, images) // nowhere in a text, whose quotes have backslashes
 			if !found {
 				break
 			}
-			n := bytes.Index(images, end)
-			size -= n
-			m = images[n:]
+			data, _, _ := bytes.Cut(rest, end)
+			size -= len(data)
+			m = rest[len(data):]
 		}
 	}
 	return size

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 const (
@@ -89,6 +90,25 @@ func TestNothingIsForgottenInSilence(t *testing.T) {
 			case failure == nil || failure.Retryable || failure.Code != "context_length_exceeded" || !strings.Contains(failure.Message, c.want) || !strings.Contains(failure.Hint, "model.context_tokens"):
 				t.Errorf("%s: got %+v, want %s", name, failure, c.want)
 			}
+		}
+	}
+}
+
+// TestSize: images are no text, and what looks like images is.
+func TestSize(t *testing.T) {
+	message := func(role, rest string) []byte { return []byte(`{"role":"` + role + `","content":"` + rest + `}`) }
+	for name, c := range map[string]struct {
+		message []byte
+		images  int
+	}{
+		"a text":                      {message("user", `a"`), 0},
+		"two images":                  {message("user", `a","images":["aaaa","bbbb"]`), 11},
+		"results, and images of them": {append(message("tool", `a","tool_name":"x"},`), message("user", `b","images":["cccc"]`)...), 4},
+		"a text about images":         {message("user", `\",\"images\":[\"aaaa\"]"`), 0},
+		"arguments":                   {message("assistant", `","tool_calls":[{"function":{"arguments":{"a":1,"images":["aaaa",7]}}}]`), 0},
+	} {
+		if got := sizeOf(provider.Pieces{c.message, []byte(","), c.message}); got != 2*(len(c.message)-c.images)+1 {
+			t.Errorf("%s: got %d of %d", name, got, len(c.message))
 		}
 	}
 }

@@ -45,8 +45,8 @@ func named(model string, err error) error {
 	if !ok {
 		return err
 	}
-	if failure.Status == 0 && strings.HasPrefix(failure.Hint, "the server is not running") {
-		failure.Hint = "start it: ollama serve; " + failure.Hint
+	if failure.Status == 0 {
+		failure.Hint = strings.Replace(failure.Hint, ": start it, or", ": start it with `ollama serve`, or", 1)
 	}
 	// In a hint it is a part of a command.
 	if !strings.ContainsFunc(model, func(r rune) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 )
@@ -14,11 +15,11 @@ import (
 // the model answer what stands there.
 func tinyModel(chatTemplate string) []byte {
 	const (
-		width, heads, hidden  = 512, 8, 32 // at least as wide as there are tokens
-		contextLength         = 8192
-		begin, end            = 1, 2
-		normal, unknown       = 1, 2
-		control, byteTokenTyp = 3, 6
+		width, heads, hidden = 512, 8, 32 // at least as wide as there are tokens
+		contextLength        = 8192
+		begin, end           = 1, 2
+
+		normal, unknown, control, ofByte = 1, 2, 3, 6 // types of tokens
 	)
 	tokens, types := []string{"<unk>", "<s>", "</s>"}, []int32{unknown, control, control}
 	add := func(text string, typ int32) int {
@@ -26,7 +27,7 @@ func tinyModel(chatTemplate string) []byte {
 		return len(tokens) - 1
 	}
 	for b := range 256 {
-		add("<0x"+strings.ToUpper(string("0123456789abcdef"[b>>4])+string("0123456789abcdef"[b&15]))+">", byteTokenTyp)
+		add(fmt.Sprintf("<0x%02X>", b), ofByte)
 	}
 	follows := map[int]int{}
 	for _, answer := range [][]string{
@@ -104,13 +105,12 @@ func tinyModel(chatTemplate string) []byte {
 		rows, cols int // no rows: a vector
 		at         func(row, col int) float32
 	}
-	one := func(bool) float32 { return 1 }
 	zero := func(int, int) float32 { return 0 }
-	vector := func(int, int) float32 { return one(true) }
+	ones := func(int, int) float32 { return 1 }
 	tensors := []tensor{
 		{"token_embd.weight", len(tokens), width, func(r, c int) float32 { return is(r == c, 1) }},
 		{"output.weight", len(tokens), width, func(r, c int) float32 { next, ok := follows[c]; return is(ok && next == r, 2) }},
-		{"output_norm.weight", 0, width, vector}, {"blk.0.attn_norm.weight", 0, width, vector}, {"blk.0.ffn_norm.weight", 0, width, vector},
+		{"output_norm.weight", 0, width, ones}, {"blk.0.attn_norm.weight", 0, width, ones}, {"blk.0.ffn_norm.weight", 0, width, ones},
 		{"blk.0.attn_q.weight", width, width, zero}, {"blk.0.attn_k.weight", width, width, zero}, {"blk.0.attn_v.weight", width, width, zero}, {"blk.0.attn_output.weight", width, width, zero},
 		{"blk.0.ffn_gate.weight", hidden, width, zero}, {"blk.0.ffn_up.weight", hidden, width, zero}, {"blk.0.ffn_down.weight", width, hidden, zero},
 	}

@@ -111,7 +111,7 @@ func TestRefused(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	_, err := llmtest.Collect(t.Context(), t, New(provider.Options{BaseURL: "http://127.0.0.1:1", Model: "m", HTTPClient: client}), llmtest.Request())
 	failure, ok := errors.AsType[*llm.ProviderError](err)
-	if !ok || failure.Retryable || !strings.HasPrefix(failure.Hint, "start it: ollama serve") {
+	if !ok || failure.Retryable || !strings.Contains(failure.Hint, "start it with `ollama serve`") {
 		t.Errorf("got %+v", err)
 	}
 	if _, _, ok := Find(t.Context(), client, "127.0.0.1:1"); ok {

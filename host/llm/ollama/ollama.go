@@ -33,7 +33,7 @@ import (
 const patience = 15 * time.Minute
 
 // Defaults are the options of an Ollama on this machine.
-var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "the environment variable OLLAMA_API_KEY"}
+var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "OLLAMA_API_KEY"}
 
 // Model is a model behind Ollama's API. It is safe for concurrent use.
 type Model struct {

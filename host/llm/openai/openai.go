@@ -7,6 +7,7 @@
 //
 //   - request.go: a conversation as wire messages, each made once.
 //   - stream.go: lenient decoding; servers differ from the documentation.
+//   - reasoning.go: the reasoning that servers show, and want back.
 //
 // All choices but the first are ignored.
 package openai
@@ -29,9 +30,10 @@ var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	noUsage    atomic.Bool // the server refuses to be asked for usage
-	images     provider.Images
-	transcript llm.Transcript
+	// The server refuses to be asked for usage, and to get reasoning back.
+	noUsage, noReasoning atomic.Bool
+	images               provider.Images
+	transcript           llm.Transcript
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that
@@ -55,7 +57,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return x.Explain(err)
 		}
 		defer stream.Close()
-		return m.decode(x, stream, yield)
+		return m.decode(x, envelope.Model, stream, yield)
 	})
 }
 

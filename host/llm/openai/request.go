@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -14,20 +15,27 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// create sends the request. It asks for usage until a server refuses the request because
-// of that, as some do that know no such option.
+// create sends the request. It asks for usage, and sends reasoning back, until a server
+// refuses the request because of that, as some do that know no such thing.
 func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, entries []*llm.Entry) (*openai.ChatCompletionStream, error) {
-	x.Splice(placeholder, provider.Wire(entries, m.images.Version(), m.wire))
-	if !m.noUsage.Load() {
-		wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	for {
+		usage, reasons := !m.noUsage.Load(), !m.noReasoning.Load()
+		version := fmt.Sprint(m.images.Version(), " ", reasons, " ", wire.Model)
+		x.Splice(placeholder, provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) }))
+		wire.StreamOptions = nil
+		if usage {
+			wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+		}
+		stream, err := m.createPlain(x, wire)
+		switch {
+		case usage && refusesUsage(err):
+			m.noUsage.Store(true)
+		case reasons && refusesReasoning(err):
+			m.noReasoning.Store(true)
+		default:
+			return stream, err
+		}
 	}
-	stream, err := m.createPlain(x, wire)
-	if wire.StreamOptions == nil || !refusesUsage(err) {
-		return stream, err
-	}
-	m.noUsage.Store(true)
-	wire.StreamOptions = nil
-	return m.createPlain(x, wire)
 }
 
 // refusesUsage tells an error that names what asks for usage.
@@ -38,19 +46,21 @@ func refusesUsage(err error) bool {
 }
 
 // createPlain sends it as it is. go-openai refuses some models with tools unless
-// their reasoning is off; for those it is switched off.
+// their reasoning is off; for those it is switched off, unless some was asked for.
 func (m *Model) createPlain(x *provider.Exchange, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
 	client := m.client(x)
 	stream, err := client.CreateChatCompletionStream(x.Context(), wire)
-	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) {
-		wire.ReasoningEffort = openai.ReasoningEffortNone
-		withoutReasoning, secondErr := client.CreateChatCompletionStream(x.Context(), wire)
-		if errors.Is(secondErr, openai.ErrReasoningEffortUnsupported) {
-			return nil, err // it cannot be switched off, so the first error is the one that helps
-		}
-		return withoutReasoning, secondErr
+	if !errors.Is(err, openai.ErrReasoningToolsRequireResponses) {
+		return stream, err
 	}
-	return stream, err
+	if wire.ReasoningEffort == "" {
+		wire.ReasoningEffort = openai.ReasoningEffortNone
+		stream, err = client.CreateChatCompletionStream(x.Context(), wire)
+		if !errors.Is(err, openai.ErrReasoningEffortUnsupported) {
+			return stream, err
+		}
+	}
+	return nil, m.Refuse("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
 }
 
 // placeholder is the message that stands for the conversation, as it is on the wire.
@@ -60,7 +70,7 @@ var standIn = openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Con
 
 // envelope is the request but for its messages.
 func (m *Model) envelope(req llm.Request) openai.ChatCompletionRequest {
-	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{standIn}, Stream: true}
+	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{standIn}, Stream: true, ReasoningEffort: m.Reasoning}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
 		if !json.Valid(params) {
@@ -74,8 +84,8 @@ func (m *Model) envelope(req llm.Request) openai.ChatCompletionRequest {
 	return wire
 }
 
-// wire are the messages of an entry, with commas between.
-func (m *Model) wire(e *llm.Entry) []byte {
+// wire are the messages of an entry, with commas between, and with its reasoning.
+func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
 	var out provider.Pieces
 	add := func(message openai.ChatCompletionMessage) { out = out.Add(marshal(message)) }
 	switch e.Role {
@@ -99,9 +109,14 @@ func (m *Model) wire(e *llm.Entry) []byte {
 				})
 			}
 		}
-		if message.Content != "" || message.ToolCalls != nil {
-			add(message)
+		if message.Content == "" && message.ToolCalls == nil {
+			return nil
 		}
+		said := marshal(message)
+		if reasons {
+			said = m.withReasoning(said, e, model)
+		}
+		return said
 	case llm.RoleTool:
 		var images []provider.Shown
 		for _, p := range e.Parts {

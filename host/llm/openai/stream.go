@@ -50,22 +50,38 @@ type callPiece struct {
 type usage struct {
 	PromptTokens     json.RawMessage `json:"prompt_tokens"`
 	CompletionTokens json.RawMessage `json:"completion_tokens"`
+	TotalTokens      json.RawMessage `json:"total_tokens"`
+	Hit              json.RawMessage `json:"prompt_cache_hit_tokens"` // DeepSeek
 	Prompt           struct {
-		Cached json.RawMessage `json:"cached_tokens"`
+		Cached  json.RawMessage `json:"cached_tokens"`
+		Written json.RawMessage `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	Completion struct {
 		Reasoning json.RawMessage `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
 
-// decode yields the answer of one stream. It returns nil when the answer is
+// count is what was used. xAI counts reasoning beside the answer, and not as a part of it.
+func (u usage) count() *llm.Usage {
+	out := llm.Usage{
+		InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens), ReasoningTokens: count(u.Completion.Reasoning),
+		CachedTokens: cmp.Or(count(u.Prompt.Cached), count(u.Hit)), CacheWriteTokens: count(u.Prompt.Written),
+	}
+	if out.ReasoningTokens > 0 && count(u.TotalTokens) == out.InputTokens+out.OutputTokens+out.ReasoningTokens {
+		out.OutputTokens += out.ReasoningTokens
+	}
+	return &out
+}
+
+// decode yields the answer of one stream of the model. It returns nil when the answer is
 // complete or yield returned false.
-func (m *Model) decode(x *provider.Exchange, stream *openai.ChatCompletionStream, yield func(llm.Delta) bool) error {
+func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCompletionStream, yield func(llm.Delta) bool) error {
 	var (
-		calls  calls
-		finish llm.FinishReason
-		last   *llm.Usage
-		events int
+		calls   calls
+		finish  llm.FinishReason
+		last    *llm.Usage
+		events  int
+		thought string // the field of reasoning that nothing has followed yet
 	)
 	for {
 		line, err := stream.RecvRaw()
@@ -94,21 +110,26 @@ func (m *Model) decode(x *provider.Exchange, stream *openai.ChatCompletionStream
 		}
 		var u usage
 		if isSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil {
-			last = &llm.Usage{
-				InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens),
-				CachedTokens: count(u.Prompt.Cached), ReasoningTokens: count(u.Completion.Reasoning),
-			}
+			last = u.count()
 		}
 		for _, choice := range c.Choices {
 			if n, ok := number(choice.Index); ok && n != 0 {
 				continue
 			}
-			d, err := m.choiceDelta(&calls, choice)
+			d, field, err := m.choiceDelta(&calls, choice)
 			if err != nil {
 				return err
 			}
-			if (d.Reasoning != "" || d.Text != "" || len(d.Calls) > 0) && !yield(d) {
+			if d.Reasoning != "" && !yield(llm.Delta{Reasoning: d.Reasoning}) {
 				return nil
+			}
+			thought, d.Reasoning = cmp.Or(field, thought), ""
+			if d.Text == "" && len(d.Calls) == 0 {
+				// Nothing to say.
+			} else if thought != "" && !yield(llm.Delta{Kept: m.kept(model, thought)}) || !yield(d) {
+				return nil
+			} else {
+				thought = ""
 			}
 			switch reason := provider.Text(choice.FinishReason); {
 			case reason == "":
@@ -121,15 +142,21 @@ func (m *Model) decode(x *provider.Exchange, stream *openai.ChatCompletionStream
 	}
 }
 
-func (m *Model) choiceDelta(calls *calls, c choice) (llm.Delta, error) {
+// choiceDelta is what a choice says, and the field in which there is reasoning.
+func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, field string, err error) {
 	piece := c.Delta
 	if piece == nil {
 		piece = c.Message
 	}
 	if piece == nil {
-		return llm.Delta{}, nil
+		return llm.Delta{}, "", nil
 	}
-	d := llm.Delta{Reasoning: cmp.Or(contentText(piece.Reasoning), contentText(piece.Thoughts)), Text: contentText(piece.Content) + contentText(piece.Refusal)}
+	d.Text = contentText(piece.Content) + contentText(piece.Refusal)
+	if d.Reasoning = contentText(piece.Reasoning); d.Reasoning != "" {
+		field = reasoningContent
+	} else if d.Reasoning = contentText(piece.Thoughts); d.Reasoning != "" {
+		field = reasoningText
+	}
 	for _, p := range piece.ToolCalls {
 		args, whole := arguments(p.Function.Arguments)
 		call := llm.CallDelta{ID: provider.Text(p.ID), Name: provider.Text(p.Function.Name), Arguments: args}
@@ -139,11 +166,11 @@ func (m *Model) choiceDelta(calls *calls, c choice) (llm.Delta, error) {
 		index, ok := number(p.Index)
 		call.Index = calls.place(index, ok, call, whole)
 		if len(calls.list) > llm.MaxCalls {
-			return d, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
+			return d, "", m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
 		d.Calls = append(d.Calls, call)
 	}
-	return d, nil
+	return d, field, nil
 }
 
 // calls tells which call a piece belongs to. The index should, but there are

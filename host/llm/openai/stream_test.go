@@ -101,7 +101,7 @@ func TestServersDiffer(t *testing.T) {
 		stream: stream(toolCalls(`{}`, `null`, `{"index":3,"type":"function","function":{}}`), textChunk, stopChunk),
 		text:   "hello", finish: llm.FinishStop,
 	}, {
-		name: "reasoning and other choices are ignored, a refusal is what the model says",
+		name: "reasoning is no text, other choices are ignored, a refusal is what the model says",
 		stream: stream(`{"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"},{"index":0,"delta":{"reasoning_content":"hm","reasoning":"hm"}}]}`,
 			`{"choices":[{"delta":{"refusal":"I can't"}}]}`, stopChunk),
 		text: "I can't", finish: llm.FinishStop,
@@ -122,6 +122,14 @@ func TestServersDiffer(t *testing.T) {
 		name:   "finish with the text, then repeated, then usage in odd types",
 		stream: stream(`{"choices":[{"delta":{"content":"hello"},"finish_reason":"length"}],"usage":5}`, stopChunk, `{"usage":{"prompt_tokens":"3","completion_tokens":-4}}`),
 		text:   "hello", finish: llm.FinishLength, usage: llm.Usage{InputTokens: 3},
+	}, {
+		name:   "xAI counts reasoning beside the answer",
+		stream: stream(textChunk, stopChunk, `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":20,"completion_tokens_details":{"reasoning_tokens":7}}}`),
+		text:   "hello", finish: llm.FinishStop, usage: llm.Usage{InputTokens: 10, OutputTokens: 10, ReasoningTokens: 7},
+	}, {
+		name:   "DeepSeek names what is cached otherwise",
+		stream: stream(textChunk, stopChunk, `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13,"prompt_cache_hit_tokens":8,"completion_tokens_details":{"reasoning_tokens":2}}}`),
+		text:   "hello", finish: llm.FinishStop, usage: llm.Usage{InputTokens: 10, OutputTokens: 3, CachedTokens: 8, ReasoningTokens: 2},
 	}, {
 		name:   "other words for a finish, and a whole message in one event",
 		stream: stream(`{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"eos"}]}`),

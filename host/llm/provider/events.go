@@ -20,78 +20,61 @@ const maxLineBytes = 8 << 20
 // length, drop a last line without an end, count comments against a limit, or
 // lose an error event that has other lines around it.
 type stream struct {
-	c      *Client
-	events bool
-	lines  bool
-	in     *bufio.Reader
-	out    []byte // lines that have not been read from us yet
-	err    error  // what follows out
-	begun  bool   // the first line has been seen
-	seen   bool   // there was a line with data
-	junk   []byte // the first lines that are not part of a stream
+	c     *Client
+	lines bool
+	in    *bufio.Reader
+	out   []byte // lines that have not been read from us yet
+	err   error  // what follows out
+	begun bool   // the first line has been seen
+	seen  bool   // there was a line with data
+	junk  []byte // the first lines that are not part of a stream
 }
 
 func (x *Exchange) newStream(body io.Reader) *stream {
 	limited := http.MaxBytesReader(nil, io.NopCloser(body), x.c.MaxStreamBytes)
-	return &stream{c: x.c, events: x.Events, lines: x.Lines, in: bufio.NewReaderSize(limited, 32<<10)}
+	return &stream{c: x.c, lines: x.Lines, in: bufio.NewReaderSize(limited, 32<<10)}
 }
 
 // Read gives the stream to a library.
 func (e *stream) Read(p []byte) (int, error) {
 	for len(e.out) == 0 {
-		line, data, err := e.read()
-		switch {
-		case data != nil:
-			e.out = append(e.out[:0], "data: "...)
-			if rest, found := bytes.CutPrefix(data, []byte(`{"error":`)); found {
-				// With a space it is the same JSON, but go-openai hands it on to
-				// us instead of interpreting it.
-				e.out = append(e.out, `{ "error":`...)
-				data = rest
-			}
-			e.out = append(append(e.out, data...), '\n')
-		case err != nil:
+		data, err := e.next()
+		if err != nil {
 			return 0, err
-		case e.events && (len(line) == 0 || bytes.HasPrefix(line, []byte("event:"))):
-			e.out = append(append(e.out[:0], line...), '\n')
 		}
+		e.out = append(e.out[:0], "data: "...)
+		if rest, found := bytes.CutPrefix(data, []byte(`{"error":`)); found {
+			// With a space it is the same JSON, but go-openai hands it on to
+			// us instead of interpreting it.
+			e.out = append(e.out, `{ "error":`...)
+			data = rest
+		}
+		e.out = append(append(e.out, data...), '\n')
 	}
 	n := copy(p, e.out)
 	e.out = e.out[n:]
 	return n, nil
 }
 
-// next is the data of the next line that has any.
+// next is the data of the next line that has any. An error comes behind the last of them.
 func (e *stream) next() ([]byte, error) {
-	for {
-		_, data, err := e.read()
-		if data != nil || err != nil {
-			return data, err
+	for e.err == nil {
+		line, err := e.line()
+		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			err = e.c.TooLarge("more than " + mebibytes(limit.Limit))
+		}
+		data := e.take(line, err != nil)
+		if err == nil && len(e.junk) == maxErrorBytes && !e.seen {
+			err = io.EOF // it is no event stream, however long it goes on
+		}
+		if errors.Is(err, io.EOF) && !e.seen && len(e.junk) > 0 {
+			err = e.c.notAStream(e.junk)
+		}
+		if e.err = err; data != nil {
+			return data, nil
 		}
 	}
-}
-
-// read reads a line, without the white space around it, and what it has for data. An
-// error comes behind the last line.
-func (e *stream) read() (line, data []byte, err error) {
-	if e.err != nil {
-		return nil, nil, e.err
-	}
-	line, err = e.line()
-	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		err = e.c.TooLarge("more than " + mebibytes(limit.Limit))
-	}
-	line, data = e.take(line, err != nil)
-	if err == nil && len(e.junk) == maxErrorBytes && !e.seen {
-		err = io.EOF // it is no event stream, however long it goes on
-	}
-	if errors.Is(err, io.EOF) && !e.seen && len(e.junk) > 0 {
-		err = e.c.notAStream(e.junk)
-	}
-	if e.err = err; data != nil {
-		err = nil
-	}
-	return line, data, err
+	return nil, e.err
 }
 
 // line reads one line. With an error it returns what there was of it.
@@ -109,13 +92,13 @@ func (e *stream) line() ([]byte, error) {
 	}
 }
 
-// take looks at one line; cut tells that its end did not come.
-func (e *stream) take(line []byte, cut bool) (text, data []byte) {
+// take is the data of one line, if it has any; cut tells that its end did not come.
+func (e *stream) take(line []byte, cut bool) []byte {
 	if !e.begun {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")) // a byte order mark
 		e.begun = true
 	}
-	text = bytes.TrimSpace(line)
+	text := bytes.TrimSpace(line)
 	field, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimSpace(value)
 	switch {
@@ -127,15 +110,15 @@ func (e *stream) take(line []byte, cut bool) (text, data []byte) {
 	switch string(field) {
 	case "data":
 		if len(value) == 0 || cut && !json.Valid(value) && string(value) != "[DONE]" {
-			return text, nil // half an event is none
+			return nil // half an event is none
 		}
 		e.seen = true
-		return text, value
+		return value
 	case "", "event", "id", "retry": // an empty field is an empty line or a comment
 	default:
 		if !e.seen {
 			e.junk = append(e.junk, line[:min(len(line), maxErrorBytes-len(e.junk))]...)
 		}
 	}
-	return text, nil
+	return nil
 }

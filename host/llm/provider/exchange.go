@@ -23,9 +23,6 @@ const maxErrorBytes = 64 << 10
 // HTTP client of a library: answers that are not a stream end here, because libraries
 // would read them without bound and lose their headers.
 type Exchange struct {
-	// Events has the lines of a stream passed on that begin an event, and those that end
-	// one; else there are only those with data.
-	Events bool
 	// Lines: the stream has a JSON value in each line, and is no event stream.
 	Lines bool
 	// Patience is how long the server may be silent before its answer begins. The stall

@@ -72,7 +72,7 @@ func TestReasoningGoesBack(t *testing.T) {
 	m := scripted(t,
 		`{"reasoning":"I should look.","text":"I look.","tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*"}}],`+
 			`"expect":["\"store\":false","\"include\":[\"reasoning.encrypted_content\"]","\"parallel_tool_calls\":true","\"strict\":false","\"effort\":\"low\"","\"prompt_cache_key\":\""]}`,
-		`{"text":"Two.","expect":["\"encrypted_content\":\"dGVzdC1tb2RlbApJIHNob3VsZCBsb29rLg==\"","\"text\":\"I should look.\""]}`,
+		`{"text":"Two.","expect":["\"encrypted_content\":\"SSBzaG91bGQgbG9vay4=@test-model\"","\"text\":\"I should look.\""]}`,
 		`{"text":"Two.","expect":["I look."],"expect_not":["\"encrypted_content\":","I should look."]}`)
 	m.Options.Reasoning = "low"
 	req := llmtest.Request()
@@ -135,7 +135,7 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 			m.Options.Reasoning = tt.reasoning
 			req := llmtest.Request()
 			req.Messages = append(req.Messages, llm.Message{Kind: llm.Assistant, Content: "Well.", Parts: []llm.Part{
-				{Type: llm.ReasoningPart, Kept: kept(`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"dGVzdC1tb2RlbApnQUFB"}`)},
+				{Type: llm.ReasoningPart, Kept: kept(`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA@test-model"}`)},
 			}}, llm.Message{Kind: llm.User, Content: "And?"})
 			for range 2 {
 				reply, err := llmtest.Collect(t.Context(), t, m, req)
