@@ -1,6 +1,8 @@
 # Pinned versions of tools that are no dependencies.
 jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/preview2-shim@0.26.0
 agents        := @openai/codex@0.171.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0
+aimock        := @copilotkit/aimock@1.43.0 opencode-ai@1.18.33
+vendors       := 'litellm[proxy]==1.108.7' openai==3.57.0 anthropic==2.14.0 google-genai==3.6.1 ollama==0.6.3
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
@@ -239,6 +241,14 @@ test-registry: guests helper ## push to, add from and pull from a real registry,
 	$(GO) test -count 1 ./host/registry/oci -registry $(REGISTRY)
 	$(GO) test -count 1 -v -run '^TestShare$$' ./cmd/stockade -registry $(REGISTRY)
 
+# What is installed stays in bin.
+.PHONY: test-providers
+test-providers: ## prove the wire formats against LiteLLM's proxy, aimock, the vendors' types and clients of others (needs npm, pip; 1.2 GB; UPDATE_TABLE=1 writes TABLE.md)
+	npm install --prefix bin/providers --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error $(aimock)
+	test -x bin/providers/python/bin/python3 || python3 -m venv bin/providers/python
+	bin/providers/python/bin/python3 -m pip install --quiet --disable-pip-version-check $(vendors)
+	$(GO) test -count 1 -tags providers -timeout 20m ./host/llm/foreign -python '$(CURDIR)/bin/providers/python/bin/python3' -programs '$(CURDIR)/bin/providers'
+
 # A session and a keyring of their own, in a home that is removed.
 .PHONY: test-keyring
 test-keyring: ## run the tests of secrets on a real Secret Service (needs dbus and gnome-keyring)
@@ -278,6 +288,7 @@ vet: ## vet the code for all systems, with all tags, and the modules inside of t
 	$(GO) vet ./...
 	$(GO) vet -tags bench,jco,keyring ./host/sandbox/... ./host/secret
 	$(GO) vet -tags screens ./cmd/stockade/internal/screens
+	$(GO) vet -tags providers ./host/llm/foreign
 	GOOS=linux $(GO) vet -tags mutants ./host/jail/helper
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...

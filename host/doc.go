@@ -51,6 +51,7 @@
 //	llm/openai/responses    OpenAI's Responses API, over go-openai
 //	llm/google              Google's Gemini API, in its own small wire
 //	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats
+//	llm/foreign             tests of the providers with servers, clients and types of others
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	policy/command          a command line in words, as bash reads it; what runs others; what is easily regretted

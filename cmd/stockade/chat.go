@@ -53,6 +53,8 @@ type chatCommand struct {
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool, with its arguments and errors", (*turns).tool},
+	{"/model", "", "list the profiles, of which one is in use", (*turns).model},
+	{"/model", "NAME", "ask that profile in the next turns, or that model of the same provider; also PROFILE MODEL", (*turns).model},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
 	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*turns).stats},
 	{"/tasks", "", "show the list of tasks that the model keeps", (*turns).tasks},

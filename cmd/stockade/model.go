@@ -26,6 +26,15 @@ func (a *app) provider(ctx context.Context, profile string) (*door.Provider, err
 	return a.Provider(ctx, profile, settings.Keys{Env: a.s.env, Secrets: a.vault(false)}, rules)
 }
 
+// price is what a model costs; nil where the configuration does not say so.
+func (a *app) price(model string) *llm.Price {
+	p, known := a.Config.Price(model)
+	if !known {
+		return nil
+	}
+	return (*llm.Price)(&p)
+}
+
 // knowKeys takes the keys of all providers out of whatever is recorded, shown or sent.
 func (a *app) knowKeys(d *door.Door) {
 	for _, k := range door.ProviderKinds() {
@@ -38,15 +47,6 @@ func (a *app) knowKeys(d *door.Door) {
 			d.Know(a.s.env(p.APIKeyEnv))
 		}
 	}
-}
-
-// price is what a model costs; nil where the configuration does not say so.
-func (a *app) price(model string) *llm.Price {
-	p, known := a.Config.Price(model)
-	if !known {
-		return nil
-	}
-	return &llm.Price{Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite}
 }
 
 // modelError says which flag or setting is to be changed where no model can be
@@ -94,8 +94,8 @@ func (a *app) keyHint(p *door.Provider) string {
 }
 
 func newModelCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Model servers for demonstrations and tests"}
-	cmd.AddCommand(newModelServeCmd(a))
+	cmd := &cobra.Command{Use: "model", Short: "List profiles and models, and serve a model for demonstrations and tests"}
+	cmd.AddCommand(newModelListCmd(a), newModelServeCmd(a))
 	return cmd
 }
 

@@ -73,6 +73,15 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addGrantFlags(cmd, a)
 }
 
+// addModelFlags adds the flags that say who is asked.
+func addModelFlags(cmd *cobra.Command, a *app) {
+	f := cmd.Flags()
+	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
+	a.completeProfiles(cmd)
+	f.StringVar(&a.flags.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", ")+" (default: model.provider of the configuration)")
+	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
+}
+
 // repeated is the value of a flag that may be given several times. That of pflag makes a
 // buffer of 4 KB to write its default, for each such flag of each command at every start.
 type repeated []string
@@ -85,14 +94,6 @@ func (r *repeated) Set(value string) error {
 func (r *repeated) String() string { return "" } // the default
 
 func (r *repeated) Type() string { return "stringArray" }
-
-// addModelFlags adds the flags that say who is asked.
-func addModelFlags(cmd *cobra.Command, a *app) {
-	f := cmd.Flags()
-	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
-	f.StringVar(&a.flags.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", ")+" (default: model.provider of the configuration)")
-	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
-}
 
 // addLockedFlag adds the flag of the commands that use the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
@@ -149,11 +150,13 @@ type turns struct {
 	a     *app
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
-	tools toolset
-	ran   []agent.With      // what the person has run since the last turn, for the model
-	end   []transcript.Part // of the conversation that goes on
-	calls int               // that it has had
-	shown *printer          // made for the first turn
+	// provider is in use, as the configuration has it or as /model has changed it.
+	provider door.Provider
+	tools    toolset
+	ran      []agent.With      // what the person has run since the last turn, for the model
+	end      []transcript.Part // of the conversation that goes on
+	calls    int               // that it has had
+	shown    *printer          // made for the first turn
 
 	instructions instructions.File // that the person was told of
 }
@@ -180,17 +183,18 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
-		Name:     provider.Client.Model,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
-		ContextTokens: provider.ContextTokens, Price: a.price(provider.Client.Model),
 	}})
 	if err != nil {
 		return nil, a.modelError(provider, err)
 	}
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
+		if provider.Name == door.ProviderAuto && !a.flags.json {
+			a.offer(a.findOllama(ctx))
+		}
 	}
-	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
+	t := &turns{Session: s, a: a, lines: lines, provider: *provider, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
 	t.recall(s.Asides)
 	t.tellInstructions(false)
 	if id != "" {

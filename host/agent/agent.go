@@ -85,6 +85,12 @@ func New(opts Options) *Agent {
 	return a
 }
 
+// Use has the next turns ask the Model, under the Provider, the Name, the ContextTokens
+// and the Price that go with it. No turn may be running.
+func (a *Agent) Use(o Options) {
+	a.opts.Model, a.opts.Provider, a.opts.Name, a.opts.ContextTokens, a.opts.Price = o.Model, o.Provider, o.Name, o.ContextTokens, o.Price
+}
+
 // Run runs one turn and yields its events as they happen, stored ones when
 // they are durable. The last event of every turn is turn.ended, which says why
 // it ended; an error follows only when even that could not be recorded. A
@@ -112,6 +118,9 @@ type turn struct {
 	end   session.TurnEnded
 	stale map[string]int // by call: how often it was repeated since anything new has come of a step
 	last  llm.Usage      // of the last request; zero: the provider did not say
+	// Who answers since the model of the agent has failed, to the end of the turn, as
+	// [llm.Failover] has it. Nil: it has not.
+	instead *llm.Alternative
 }
 
 // run runs one turn. Its error is one that could not be recorded.
@@ -123,7 +132,7 @@ func (a *Agent) run(ctx context.Context, prompt string, with []With) error {
 	}
 	t.explain(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context = a.opts.use(t.last)
+	t.end.Context = t.use()
 	t.step = 0
 	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
 }
@@ -204,9 +213,11 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		}
 		if delta.Restart != nil {
 			r := delta.Restart
-			t.show(session.TypeRestart, session.Restart{
-				Error: r.Err.Error(), WaitMS: r.Wait.Milliseconds(), Attempt: r.Attempt, Attempts: r.Attempts,
-			})
+			restart := session.Restart{Error: r.Err.Error(), WaitMS: r.Wait.Milliseconds(), Attempt: r.Attempt, Attempts: r.Attempts}
+			if r.Instead != nil {
+				t.instead, restart.Profile = r.Instead, r.Instead.Profile
+			}
+			t.show(session.TypeRestart, restart)
 		}
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
@@ -233,16 +244,22 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		}
 		drafts = append(drafts, t.draft(typ, id, m))
 	}
-	drafts = append(drafts, t.draft(session.TypeStepEnded, "", session.StepEnded{
-		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(), Restarts: restarts, Cost: t.spend(reply.Usage),
-	}))
+	ended := session.StepEnded{Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(), Restarts: restarts, Cost: t.spend(reply.Usage)}
+	if t.instead != nil {
+		ended.Provider, ended.Model = t.instead.Provider, t.instead.Name
+	}
+	drafts = append(drafts, t.draft(session.TypeStepEnded, "", ended))
 	return reply, t.record(ctx, drafts...)
 }
 
 // spend counts what a request has used, also one whose answer broke off, and returns
 // what it cost.
 func (t *turn) spend(u llm.Usage) *float64 {
-	cost := t.a.opts.Price.Cost(u)
+	price := t.a.opts.Price
+	if t.instead != nil {
+		price = t.instead.Price
+	}
+	cost := price.Cost(u)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
 	return cost
 }

@@ -113,11 +113,15 @@ func (a *Agent) Context() Context {
 	return c
 }
 
-// use is how full the context was with a request and its answer; nil where that is
-// not known.
-func (o *Options) use(last llm.Usage) *session.ContextUse {
-	if o.ContextTokens <= 0 || last.Total() <= 0 {
+// use is how full the context was with the last request and its answer; nil where that
+// is not known.
+func (t *turn) use() *session.ContextUse {
+	limit := t.a.opts.ContextTokens
+	if t.instead != nil {
+		limit = t.instead.ContextTokens
+	}
+	if limit <= 0 || t.last.Total() <= 0 {
 		return nil
 	}
-	return &session.ContextUse{Used: int64(last.Total()), Limit: int64(o.ContextTokens)}
+	return &session.ContextUse{Used: int64(t.last.Total()), Limit: int64(limit)}
 }

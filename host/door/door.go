@@ -323,7 +323,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 		name = filepath.Join(dir, "sessions.db")
 	}
 	d.locks = filepath.Join(filepath.Dir(name), "locks") // beside what they guard
-	d.hide(name, name+"-wal", name+"-shm", d.locks)
+	d.hide(name, name+"-wal", name+"-shm", name+"-settled", d.locks)
 	if err := os.MkdirAll(d.locks, 0o700); err != nil {
 		return nil, &PlaceError{err}
 	}

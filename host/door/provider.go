@@ -10,8 +10,11 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/anthropic"
 	"github.com/stockade-dev/stockade/host/llm/offline"
+	"github.com/stockade-dev/stockade/host/llm/ollama"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/openai/responses"
 	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
@@ -21,6 +24,7 @@ import (
 const (
 	ProviderAuto    = "auto"    // openai if there is a key or an address, offline otherwise
 	ProviderOpenAI  = "openai"  // and whatever speaks its chat completions
+	ProviderOllama  = "ollama"  // models on this machine
 	ProviderOffline = "offline" // a small planner in this process, for demonstrations
 )
 
@@ -48,9 +52,24 @@ type client interface {
 // providerKinds is every provider, in the order in which people are told of them.
 var providerKinds = []ProviderKind{
 	{ProviderOpenAI, openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", chatCompletions},
+	{"openai-responses", openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", func(o provider.Options) client { return responses.New(o) }},
+	{"anthropic", anthropic.Defaults.BaseURL, "ANTHROPIC_BASE_URL", []string{"ANTHROPIC_API_KEY"}, "X-Api-Key", func(o provider.Options) client { return anthropic.New(o) }},
+	{ProviderOllama, ollama.Defaults.BaseURL, "OLLAMA_HOST", nil, "Authorization", func(o provider.Options) client { return ollama.New(o) }},
 	{"xai", "https://api.x.ai/v1", "", []string{"XAI_API_KEY"}, "Authorization", chatCompletions},
 	{"meta", "https://api.llama.com/compat/v1", "", []string{"LLAMA_API_KEY"}, "Authorization", chatCompletions},
 	{Name: ProviderOffline, client: chatCompletions},
+}
+
+// AddressIn is the address that the environment names; empty where it names none.
+func (k ProviderKind) AddressIn(env func(string) string) string {
+	if k.AddressVariable == "" {
+		return ""
+	}
+	address := env(k.AddressVariable)
+	if k.Name == ProviderOllama && address != "" {
+		return ollama.HostURL(address) // it is a host, as a server takes it
+	}
+	return address
 }
 
 func chatCompletions(o provider.Options) client { return openai.New(o) }
@@ -79,8 +98,8 @@ type Provider struct {
 	Client provider.Options
 	// Attempts is how often a request is sent at most, the first time counted; 0: 4.
 	Attempts int
-	// ContextTokens is how many tokens the context of the model holds; 0: not known.
-	ContextTokens int
+	// Price is that of the model. Nil: it is not known.
+	Price *llm.Price
 	// Rules are the user's for the network: what they deny is denied to the provider
 	// too, whose own host needs no rule.
 	Rules []network.Rule
@@ -120,6 +139,27 @@ const (
 	FaultDenied                      // a layer does not permit the provider
 	FaultDeniedURL                   // a layer does not permit its address
 )
+
+// Chosen is a provider as it would be asked: auto has become another one, and what is
+// empty has its default. The error is a *[ModelError] that says why it cannot be asked.
+func (d *Door) Chosen(p Provider) (Provider, error) {
+	err := d.choose(&p, true)
+	return p, err
+}
+
+// FindOllama looks for an Ollama where the environment says one is, or else on this
+// machine. It makes one request, which loads nothing, and none where the layers do not
+// permit that provider.
+func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found Found, ok bool) {
+	kind, _ := ProviderKindOf(ProviderOllama)
+	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
+	if d.choose(&p, false) != nil || d.reach(&p.Client, p.Rules) != nil {
+		return Found{}, false
+	}
+	found.Name = p.Name
+	found.URL, found.Models, ok = ollama.Find(ctx, p.Client.HTTPClient, env(kind.AddressVariable))
+	return found, ok
+}
 
 // choose makes auto one of the providers, and says what keeps it from being asked
 // before anything is sent: the layers first.
@@ -194,6 +234,20 @@ func (d *Door) models(ctx context.Context, p Provider, needsModel bool) (Found, 
 	return found, err
 }
 
+// Use has the next turns ask another provider. If that cannot be asked nothing changes;
+// the error may be a *[ModelError]. No turn may be running.
+func (s *Session) Use(p Provider) error {
+	if s.agent == nil {
+		return errNoModel
+	}
+	var opts agent.Options
+	if err := s.connect(&opts, p); err != nil {
+		return err
+	}
+	s.agent.Use(opts)
+	return nil
+}
+
 // connect makes the model of a provider, after asking the layers, and before
 // anything is sent.
 func (s *Session) connect(opts *agent.Options, p Provider) error {
@@ -202,6 +256,7 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 		return err
 	}
 	opts.Model, opts.Provider, s.Provider = first, p.Name, p.Name
+	opts.Name, opts.ContextTokens, opts.Price = cmp.Or(opts.Name, p.Client.Model), cmp.Or(opts.ContextTokens, p.Client.ContextTokens), cmp.Or(opts.Price, p.Price)
 	var others []llm.Alternative
 	for _, other := range p.Fallback {
 		model, err := s.model(&other)
@@ -209,7 +264,7 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 			s.door.opts.Note("warning: %s cannot be asked where %s fails: %v", other.Profile, p.Profile, err)
 			continue
 		}
-		others = append(others, llm.Alternative{Profile: other.Profile, Provider: other.Name, Name: other.Client.Model, Model: model})
+		others = append(others, llm.Alternative{Profile: other.Profile, Provider: other.Name, Name: other.Client.Model, Model: model, ContextTokens: other.Client.ContextTokens, Price: other.Price})
 	}
 	if others != nil {
 		opts.Model = llm.Failover(first, others)

@@ -301,11 +301,13 @@ func (s *Session) propose(ctx context.Context, call tool.Call) error {
 	return err
 }
 
+var errNoModel = errors.New("the session has no model")
+
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
 func (s *Session) Run(ctx context.Context, prompt string, with ...agent.With) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
-			yield(session.Event{}, errors.New("the session has no model"))
+			yield(session.Event{}, errNoModel)
 		}
 	}
 	return s.agent.Run(ctx, prompt, with...)

@@ -17,6 +17,9 @@ type Alternative struct {
 	Provider string
 	Name     string // of the model
 	Model    Model
+	// What is known of that model, as of the first.
+	ContextTokens int
+	Price         *Price
 }
 
 // Failover returns a model that asks the first one, and where that fails in the end and

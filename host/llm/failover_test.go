@@ -47,7 +47,7 @@ func TestFailover(t *testing.T) {
 		"we are at fault":         {[][]any{{errors.New("no memory")}}, nil, nil, []step{{[]Message{prompt}, "!no memory"}}, "[big] [] []"},
 	} {
 		first, second, third := &asked{attempts: attempts{answers: c.first}}, &asked{attempts: attempts{answers: c.second}}, &asked{attempts: attempts{answers: c.third}}
-		model := Failover(first, []Alternative{{"two", "x", "small", second}, {"three", "y", "smallest", third}})
+		model := Failover(first, []Alternative{{Profile: "two", Name: "small", Model: second}, {Profile: "three", Name: "smallest", Model: third}})
 		for i, s := range c.steps {
 			var got strings.Builder
 			for d, err := range model.Stream(t.Context(), Request{Model: "big", Messages: s.messages}) {

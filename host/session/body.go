@@ -147,6 +147,10 @@ type StepEnded struct {
 	Restarts int `json:"restarts,omitempty"`
 	// Cost is in US dollars; nil if the price is not known.
 	Cost *float64 `json:"cost,omitempty"`
+	// Provider and Model have answered in the place of those of the turn, which had failed.
+	// Empty: it was those.
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
 }
 
 // EndReason says why a turn ended.
@@ -204,6 +208,7 @@ type Restart struct {
 	WaitMS   int64  `json:"wait_ms,omitempty"`  // before the request is sent again
 	Attempt  int    `json:"attempt,omitempty"`  // that comes after the wait, from 2
 	Attempts int    `json:"attempts,omitempty"` // there are at most
+	Profile  string `json:"profile,omitempty"`  // that is asked instead, without a wait
 }
 
 // CallState is the body of call.state, which is not stored.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -60,15 +61,16 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 	if !ok {
 		return nil, nil, mistake("", "this build has no provider %q", of.Provider)
 	}
-	p := &door.Provider{Name: of.Provider, Profile: name, Attempts: of.MaxAttempts, ContextTokens: of.ContextTokens, Rules: rules}
+	p := &door.Provider{Name: of.Provider, Profile: name, Attempts: of.MaxAttempts, Rules: rules}
 	p.Client.Model, p.Client.StallTimeout, p.Client.BaseURL = of.Name, of.StallTimeout, of.BaseURL
+	p.Client.ContextTokens, p.Client.Reasoning = of.ContextTokens, of.Reasoning
 	server := serverOf{name: name, kind: kind, of: of}
 	if name == config.ModelProfile {
 		if variable, ok := strings.CutPrefix(s.Config.Source("model.base_url"), "environment "); ok {
 			server.variable = variable
 		}
-	} else if of.BaseURL == "" && of.APIKeyEnv == "" && of.Key == "" && kind.AddressVariable != "" {
-		if p.Client.BaseURL, err = addressIn(keys.Env, kind.AddressVariable); err != nil {
+	} else if of.BaseURL == "" && of.APIKeyEnv == "" && of.Key == "" {
+		if p.Client.BaseURL, err = addressIn(kind, keys.Env); err != nil {
 			return nil, nil, err
 		}
 		if p.Client.BaseURL != "" {
@@ -78,6 +80,9 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 	server.address = cmp.Or(p.Client.BaseURL, kind.Address)
 	if p.Client.APIKey, p.Client.KeySource, err = s.key(ctx, server, keys); err != nil {
 		return nil, nil, err
+	}
+	if price, known := s.Config.Price(of.Name); known {
+		p.Price = (*llm.Price)(&price)
 	}
 	return p, of.Fallback, nil
 }
@@ -171,23 +176,23 @@ func isThisMachine(host string) bool {
 // nameServer sets the address of [model] from the variable in which the programs of
 // its provider look for one, if nothing else says it.
 func (s *Settings) nameServer(env func(string) string) error {
-	kind, _ := door.ProviderKindOf(s.Config.Model.Provider)
-	if kind.AddressVariable == "" || s.Config.Source("model.base_url") != "default" {
+	if s.Config.Source("model.base_url") != "default" {
 		return nil
 	}
-	base, err := addressIn(env, kind.AddressVariable)
+	kind, _ := door.ProviderKindOf(s.Config.Model.Provider)
+	base, err := addressIn(kind, env)
 	if err != nil || base == "" {
 		return err
 	}
 	return s.Config.Set("model.base_url", base, "environment "+kind.AddressVariable)
 }
 
-// addressIn is the address in a variable; empty where it has none.
-func addressIn(env func(string) string, variable string) (string, error) {
-	base := env(variable)
+// addressIn is the address in the variable of a provider; empty where it has none.
+func addressIn(kind door.ProviderKind, env func(string) string) (string, error) {
+	base := kind.AddressIn(env)
 	check := config.Default()
 	if err := check.Set("model.base_url", base, ""); err != nil {
-		return "", mistake("", "%s: %v", variable, err)
+		return "", mistake("", "%s: %v", kind.AddressVariable, err)
 	}
 	return base, nil
 }

@@ -36,6 +36,7 @@ var table = map[string][]string{
 	"host/llm/anthropic":        {"host/llm", "host/llm/provider", "host/tool"},
 	"host/llm/offline":          {"host/llm", "host/tool"},
 	"host/llm/llmtest":          {"host/llm", "host/llm/offline", "host/tool"},
+	"host/llm/foreign":          {},
 	"host/wasm":                 {},
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
@@ -118,13 +119,13 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys", "sdk/go/nearest"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/policy/network", "host/shellword", "host/tool"},
 
-	"host/settings": {"host/internal/private", "host/registry/trust", "host/config", "host/config/keys", "host/config/policyfile", "host/door", "host/egress", "host/secret", "host/policy", "host/policy/network", "host/tool"},
+	"host/settings": {"host/internal/private", "host/registry/trust", "host/config", "host/config/keys", "host/config/policyfile", "host/door", "host/egress", "host/llm", "host/secret", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {"host/tool"},

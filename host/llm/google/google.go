@@ -58,15 +58,12 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		var resp *http.Response
-		err := m.images.Ask(entries, func() (err error) {
-			resp, err = x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
-			return err
+		err := m.images.Ask(entries, func() error {
+			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
 		})
 		if err != nil {
 			return x.Explain(err)
 		}
-		defer resp.Body.Close()
 		return (&decoder{Client: &m.Client, model: model, names: names}).decode(x, yield)
 	})
 }

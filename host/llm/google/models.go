@@ -20,16 +20,16 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var list struct {
-		Models []struct {
-			Name    string   `json:"name"`
-			Actions []string `json:"supportedGenerationMethods"`
-		} `json:"models"`
+		Models few[struct {
+			Name    string      `json:"name"`
+			Actions few[string] `json:"supportedGenerationMethods"`
+		}] `json:"models"`
 	}
 	if json.Unmarshal(body, &list) != nil {
 		return nil, nil
 	}
 	var names []string
-	for _, m := range list.Models[:min(len(list.Models), 1000)] {
+	for _, m := range list.Models {
 		if name, ok := strings.CutPrefix(m.Name, "models/"); ok && (m.Actions == nil || slices.Contains(m.Actions, "generateContent")) {
 			names = append(names, name)
 		}

@@ -1,7 +1,9 @@
 package google
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -12,20 +14,45 @@ import (
 
 // chunk is one event of a stream: a GenerateContentResponse, or an error.
 type chunk struct {
-	Candidates []struct {
-		Index   int `json:"index"`
-		Content struct {
-			Parts []piece `json:"parts"`
-		} `json:"content"`
-		FinishReason  string `json:"finishReason"`
-		FinishMessage string `json:"finishMessage"`
-	} `json:"candidates"`
+	Candidates     few[candidate] `json:"candidates"`
 	PromptFeedback struct {
 		BlockReason        string `json:"blockReason"`
 		BlockReasonMessage string `json:"blockReasonMessage"`
 	} `json:"promptFeedback"`
 	UsageMetadata *usage          `json:"usageMetadata"`
 	Error         json.RawMessage `json:"error"`
+}
+
+type candidate struct {
+	Index   int `json:"index"`
+	Content struct {
+		Parts few[piece] `json:"parts"`
+	} `json:"content"`
+	FinishReason  string `json:"finishReason"`
+	FinishMessage string `json:"finishMessage"`
+}
+
+// few is a list of at most 1,000 elements: an element takes three bytes of a server, and
+// thirty times as much here.
+type few[T any] []T
+
+// UnmarshalJSON fails for a longer list.
+func (l *few[T]) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if _, err := dec.Token(); err != nil || data[0] != '[' {
+		return json.Unmarshal(data, (*[]T)(l)) // null, and what is no list
+	}
+	for dec.More() {
+		if len(*l) == 1000 {
+			return errors.New("a list is too long")
+		}
+		var element T
+		if err := dec.Decode(&element); err != nil {
+			return err
+		}
+		*l = append(*l, element)
+	}
+	return nil
 }
 
 // piece is a part of an answer. A text comes in many, a call whole.

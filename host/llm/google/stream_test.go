@@ -70,6 +70,7 @@ func TestAnswers(t *testing.T) {
 		{"a server of others has a word of its own", events("FUNCTION_CALL", `{"functionCall":{"id":"a","name":"glob"}}`), llm.Reply{Calls: []llm.CallData{llm.NewCall("a", "glob", "{}")}, Finish: llm.FinishTools}},
 		{"an older model says in each event that it stops", events("STOP", `{"text":"a"}`) + events("STOP", `{"text":"b"}`), llm.Reply{Text: "ab", Finish: llm.FinishStop}},
 		{"what goes with a text is left out", events("STOP", `{"executableCode":{"code":"1"}},{"text":"1"},{"inlineData":{"mimeType":"image/png","data":"AA=="}}`), llm.Reply{Text: "1", Finish: llm.FinishStop}},
+		{"no parts", events("STOP", `{"text":"a"}`) + `data: {"candidates":[{"content":{"parts":null}},{"content":null}]}` + "\n\n" + `data: {"candidates":null}` + "\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		{"another candidate is left out", `data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"},{"index":1,"content":{"parts":[{"text":"b"}]}}]}` + "\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		{"a server of another API says that it is done", events("STOP", `{"text":"a"}`) + "data: [DONE]\n\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		{"an answer that was cut", events("MAX_TOKENS", `{"text":"and so"}`), llm.Reply{Text: "and so", Finish: llm.FinishLength}},
@@ -131,6 +132,7 @@ func TestFailures(t *testing.T) {
 		{"a reason that nobody knows", 200, events("INVALID", `{"text":"a"}`), llm.ProviderError{Message: "the model broke off: INVALID"}},
 		{"nothing is said", 200, events("STOP", `{"text":"Hmm.","thought":true}`, `{"text":""}`), llm.ProviderError{Message: "said nothing", Retryable: true}},
 		{"no end", 200, events("", `{"text":"a"}`), llm.ProviderError{Message: "ended early", Retryable: true}},
+		{"more parts than an answer has", 200, events("STOP", `{"text":"a"}`+strings.Repeat(",{}", 1000)), llm.ProviderError{Message: "not in the format", Retryable: true}},
 		{"parts that are none", 200, events("STOP", `{"text":1}`), llm.ProviderError{Message: "not in the format", Retryable: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

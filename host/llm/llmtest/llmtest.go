@@ -139,7 +139,7 @@ func Request() llm.Request {
 // A Feature is something that not every wire format can carry.
 type Feature string
 
-// TextArguments: the arguments of a call are text, which may be malformed; else they
+// TextArguments are arguments of a call that are text, which may be malformed; else they
 // are JSON.
 const TextArguments Feature = "arguments that are text"
 

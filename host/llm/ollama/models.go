@@ -89,7 +89,7 @@ func (m *Model) ask(ctx context.Context, path string, body json.RawMessage) (jso
 	x, done := m.Begin(ctx)
 	defer done()
 	x.Lines = true
-	if _, err := x.Post(path, m.header(), provider.Pieces{body}); err != nil {
+	if err := x.Post(path, m.header(), provider.Pieces{body}); err != nil {
 		return nil, x.Explain(err)
 	}
 	answer, err := x.Next()

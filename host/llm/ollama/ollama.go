@@ -87,8 +87,7 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 		if err := m.fits(w, size); err != nil {
 			return err
 		}
-		_, err = x.Post("/api/chat", m.header(), w.body(model, tools, messages))
-		return err
+		return x.Post("/api/chat", m.header(), w.body(model, tools, messages))
 	})
 	if err != nil {
 		return x.Explain(err)

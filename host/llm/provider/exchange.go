@@ -38,6 +38,7 @@ type Exchange struct {
 	pieces  Pieces
 	sent    bool    // the library found nothing wrong with the request
 	stream  *stream // of the answer, once there is one
+	answer  io.Closer
 }
 
 // Begin begins an exchange; done must be called at its end.
@@ -53,22 +54,29 @@ func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	return x, func() {
 		x.watch.rest()
 		cancel(context.Canceled)
+		if x.answer != nil {
+			_ = x.answer.Close() // nothing of it is wanted any more
+		}
 	}
 }
 
 // Context is that of the request.
 func (x *Exchange) Context() context.Context { return x.ctx }
 
-// Post sends pieces to a path of the server. Answers are as with [Exchange.Do].
-func (x *Exchange) Post(path string, header http.Header, body Pieces) (*http.Response, error) {
+// Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
+func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, strings.TrimRight(x.c.BaseURL, "/")+path, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
 	body.setBody(req)
-	return x.Do(req)
+	resp, err := x.Do(req) //nolint:bodyclose // at the end of the exchange
+	if err == nil {
+		x.answer = resp.Body
+	}
+	return err
 }
 
 // Do sends a request, whose context is x's. It returns a response only for a stream.

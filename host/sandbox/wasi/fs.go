@@ -158,7 +158,7 @@ func openMount(grant policy.Mount) (*mount, error) {
 		return nil, err
 	}
 	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root, info: info}
-	if m.way, _, err = follow(grant.Host); err != nil {
+	if m.way, _, err = (looks{}).follow(grant.Host); err != nil {
 		_ = root.Close()
 		return nil, err
 	}
@@ -196,14 +196,15 @@ func (f *FS) mask(masked []string) error {
 			m.inodesOf = beneath.StatOf(m.info).Dev
 		}
 	}
-	if err := f.hideSystem(crossed); err != nil {
+	seen := looks{}
+	if err := f.hideSystem(seen, crossed); err != nil {
 		return err
 	}
 	for _, p := range masked {
 		if err := checkHostPath(p); err != nil {
 			return fmt.Errorf("mask %q: %w", p, err)
 		}
-		trails, end, err := follow(p)
+		trails, end, err := seen.follow(p)
 		if err != nil {
 			return fmt.Errorf("mask %s: %w", p, err)
 		}

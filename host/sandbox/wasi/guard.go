@@ -104,14 +104,32 @@ func leads(trails [][]string, name string) bool {
 // maxHostLinks is how many symbolic links a path given by the host may have.
 const maxHostLinks = 40
 
+// looks are what was found at names of the host, while several paths are followed: most
+// of what is masked is below the same few directories.
+type looks map[string]look
+
+type look struct {
+	info os.FileInfo
+	err  error
+}
+
+func (l looks) at(name string) (os.FileInfo, error) {
+	found, ok := l[name]
+	if !ok {
+		found.info, found.err = os.Lstat(name)
+		l[name] = found
+	}
+	return found.info, found.err
+}
+
 // follow looks up an absolute path of the host name by name. It returns the
 // trail from every directory that is passed, also by way of symbolic links,
 // and what is at the end, nil if there is nothing or it cannot be seen.
-func follow(p string) (trails []trail, end os.FileInfo, err error) {
+func (l looks) follow(p string) (trails []trail, end os.FileInfo, err error) {
 	root := filepath.VolumeName(p) + string(filepath.Separator)
 	cur, todo := root, split(p[len(root):])
 	for links := 0; len(todo) > 0; {
-		dir, err := os.Lstat(cur)
+		dir, err := l.at(cur)
 		if err != nil || !dir.IsDir() {
 			return trails, nil, nil
 		}
@@ -122,7 +140,7 @@ func follow(p string) (trails []trail, end os.FileInfo, err error) {
 		}
 		trails = append(trails, trail{dir, todo})
 		next := filepath.Join(cur, name)
-		fi, err := os.Lstat(next)
+		fi, err := l.at(next)
 		if err != nil {
 			return trails, nil, nil
 		}
@@ -143,7 +161,7 @@ func follow(p string) (trails []trail, end os.FileInfo, err error) {
 		}
 		todo = append(split(target), rest...)
 	}
-	end, err = os.Lstat(cur)
+	end, err = l.at(cur)
 	if err != nil {
 		return trails, nil, nil
 	}

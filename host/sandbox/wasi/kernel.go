@@ -13,9 +13,9 @@ import (
 
 // hideSystem hides [paths.SystemDirs], by name and identity, as what is masked
 // is, in the mounts that could show them.
-func (f *FS) hideSystem(crossed []bool) error {
+func (f *FS) hideSystem(seen looks, crossed []bool) error {
 	for _, p := range paths.SystemDirs() {
-		trails, end, err := follow(p)
+		trails, end, err := seen.follow(p)
 		if err != nil {
 			return fmt.Errorf("hide %s: %w", p, err)
 		}

@@ -44,8 +44,8 @@ type querier interface {
 }
 
 // each calls f for each row.
-func each(ctx context.Context, q querier, query string, f func(*sql.Rows) error) error {
-	rows, err := q.QueryContext(ctx, query)
+func each(ctx context.Context, q querier, query string, f func(*sql.Rows) error, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -225,10 +225,10 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 				min(CASE type WHEN 'turn.started' THEN seq END) AS turn
 			FROM events INDEXED BY events_type GROUP BY session
 		),
-		open AS (`+openCalls+`)
-		SELECT f.session, f.events, f.turns, f.calls, a.time, z.time,
-			(SELECT count(*) FROM open WHERE open.session = f.session), s.body, b.body
+		open AS MATERIALIZED (SELECT session, count(*) AS calls FROM (`+openCalls+`) GROUP BY session)
+		SELECT f.session, f.events, f.turns, f.calls, a.time, z.time, coalesce(o.calls, 0), s.body, b.body
 		FROM found f
+		LEFT JOIN open o ON o.session = f.session
 		JOIN events a ON a.seq = f.first
 		JOIN events z ON z.seq = f.last
 		LEFT JOIN bodies s ON s.seq = f.first
@@ -288,22 +288,31 @@ const openCalls = `
 
 // OpenCalls lists the calls without a result, in the order of their intents.
 func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err error) {
-	err = each(ctx, s.readers, `SELECT o.session, o.turn, o.step, o.call, o.time, b.body
-		FROM (`+openCalls+`) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`, func(rows *sql.Rows) error {
+	before := s.settled(ctx)
+	var last int64 // looked up first: what comes meanwhile is not settled
+	if err = s.readers.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM events").Scan(&last); err != nil {
+		return nil, reading(ctx, "open calls", err)
+	}
+	now := last
+	err = each(ctx, s.readers, `SELECT o.seq, o.session, o.turn, o.step, o.call, o.time, b.body
+		FROM (`+openCalls+` AND i.seq > ?) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`, func(rows *sql.Rows) error {
 		var (
-			call   session.OpenCall
-			at     int64
-			body   []byte
-			intent session.Intent
+			call    session.OpenCall
+			seq, at int64
+			body    []byte
+			intent  session.Intent
 		)
-		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &at, &body); err != nil {
+		if err := rows.Scan(&seq, &call.Session, &call.Turn, &call.Step, &call.Call, &at, &body); err != nil {
 			return err
 		}
 		_ = json.Unmarshal(body, &intent) // deleted: no name
 		call.Time, call.Name = time.Unix(0, at).UTC(), intent.Tool
-		calls = append(calls, call)
+		calls, now = append(calls, call), min(now, seq-1)
 		return nil
-	})
+	}, before)
+	if err == nil && now >= before+settledStep {
+		s.settle(ctx, now)
+	}
 	return calls, reading(ctx, "open calls", err)
 }
 

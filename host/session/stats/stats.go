@@ -5,6 +5,7 @@
 // not grow with a session: names beyond [MaxNames] share a row, and times are kept as
 // counts in classes. An old event lacks what later versions record, and one whose body was
 // deleted says nothing any more; both are counted as far as they go.
+// See RATIONALE, "Why are statistics read from the log, and not kept?"
 package stats
 
 import (
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -195,20 +197,33 @@ func (c *Counter) see(e session.Event) {
 	c.open[e.Call] = known
 }
 
+// envelope is what is read of the envelope of a result.
+type envelope struct {
+	Code     tool.Code `json:"error_code"`
+	Metadata struct {
+		MS   int64  `json:"execution_time_ms"`
+		Fuel uint64 `json:"fuel_used"`
+	} `json:"metadata"`
+}
+
+// read reads an envelope. The metadata are its last field, behind all that the tool has
+// returned: of a success nothing else is read, which is most of what a log holds.
+func read(output string, success bool) (e envelope) {
+	if i := strings.LastIndex(output, `"metadata":`); i >= 0 && success && json.Unmarshal([]byte("{"+output[i:]), &e) == nil {
+		return e
+	}
+	_ = json.Unmarshal([]byte(output), &e) // what it lacks is not known
+	return e
+}
+
 func (c *Counter) result(e session.Event) {
-	m, ok := e.Message()
-	var data llm.ResultData
-	if !ok || json.Unmarshal(m.Data, &data) != nil {
+	var m struct {
+		Data llm.ResultData `json:"data_json"`
+	}
+	if json.Unmarshal(e.Body, &m) != nil || m.Data.CallID == "" {
 		return // its body was deleted
 	}
-	var envelope struct {
-		Code     tool.Code `json:"error_code"`
-		Metadata struct {
-			MS   int64  `json:"execution_time_ms"`
-			Fuel uint64 `json:"fuel_used"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal([]byte(data.Output), &envelope) // what it lacks is not known
+	data, envelope := m.Data, read(m.Data.Output, m.Data.Success)
 	known := c.open[e.Call]
 	name := cmp.Or(known.tool, data.Name)
 	if envelope.Code == tool.CodeUnknownTool {
@@ -233,9 +248,9 @@ func (c *Counter) result(e session.Event) {
 	}
 }
 
-// spent are the rows in which the model of this turn counts.
-func (c *Counter) spent() []*Spent {
-	return []*Spent{row(&c.models, c.turn.model, [2]string{"", Others}), &c.stats.Spent}
+// spent are the rows in which a model counts.
+func (c *Counter) spent(model [2]string) []*Spent {
+	return []*Spent{row(&c.models, model, [2]string{"", Others}), &c.stats.Spent}
 }
 
 // row is the row of a name, or that of others if there are too many.
@@ -260,7 +275,11 @@ func (c *Counter) step(s session.StepEnded, counts bool) {
 	if !counts {
 		return
 	}
-	for _, of := range c.spent() {
+	model := c.turn.model
+	if s.Provider != "" { // which has answered in its place
+		model = [2]string{s.Provider, s.Model}
+	}
+	for _, of := range c.spent(model) {
 		of.Requests++
 		of.Restarts += s.Restarts
 		of.Usage = of.Usage.Plus(s.Usage)
@@ -282,7 +301,7 @@ func (c *Counter) end(s session.TurnEnded) {
 		more := max(*rest-*c.turn.cost, 0)
 		rest = &more
 	}
-	for _, of := range c.spent() {
+	for _, of := range c.spent(c.turn.model) {
 		of.Usage = of.Usage.Plus(beyond(s.Usage, c.turn.usage))
 		of.Cost = llm.AddCosts(of.Cost, rest)
 		if s.Reason == session.EndProvider {

@@ -3,6 +3,7 @@ package stats
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,8 @@ func flat(s Stats) map[string]string {
 func TestWhatIsCounted(t *testing.T) {
 	denied := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "no")
 	cached := session.NewDraft(session.TypeStepEnded, 1, 1, "", session.StepEnded{Usage: llm.Usage{InputTokens: 90, CachedTokens: 80, OutputTokens: 1}, DurationMS: 70, Restarts: 2})
+	instead := session.NewDraft(session.TypeStepEnded, 1, 1, "", session.StepEnded{
+		Usage: llm.Usage{InputTokens: 20, OutputTokens: 2}, DurationMS: 30, Restarts: 1, Cost: dollars(0.3), Provider: "anthropic", Model: "n"})
 	join := func(all ...[]session.Draft) (out []session.Draft) {
 		for _, d := range all {
 			out = append(out, d...)
@@ -136,6 +139,15 @@ func TestWhatIsCounted(t *testing.T) {
 			"calls":          "0 calls, 0 ok, 0 denied, 0 stopped, 0 failed, fuel 0, 0 ran, median 0s, slowest 0s",
 			"models":         "1 requests, 0 restarts, 1 failed, 50 in, 0 cached, 5 out, cost 0.5, median 10ms, slowest 10ms",
 			"model openai m": "1 requests, 0 restarts, 1 failed, 50 in, 0 cached, 5 out, cost 0.5, median 10ms, slowest 10ms",
+		}},
+		"one that has answered in the place of another has its own row": {drafts: []session.Draft{
+			began("openai", "m"), step(10, 1, 10, dollars(0.1)), instead, ended(session.EndAnswered, 40, 4, dollars(0.5)),
+		}, want: map[string]string{
+			"":                  "1 sessions, 4 events, 0 deleted, 1 turns, ended map[answered:1], 1s",
+			"calls":             "0 calls, 0 ok, 0 denied, 0 stopped, 0 failed, fuel 0, 0 ran, median 0s, slowest 0s",
+			"models":            "2 requests, 1 restarts, 0 failed, 40 in, 0 cached, 4 out, cost 0.5, median 10ms, slowest 30ms",
+			"model openai m":    "1 requests, 0 restarts, 0 failed, 20 in, 0 cached, 2 out, cost 0.2, median 10ms, slowest 10ms",
+			"model anthropic n": "1 requests, 1 restarts, 0 failed, 20 in, 0 cached, 2 out, cost 0.3, median 30ms, slowest 30ms",
 		}},
 		"an old turn says what it cost at its end, and one that was killed nothing": {drafts: []session.Draft{
 			began("openai", "m"), step(10, 1, 10, nil), step(20, 2, 30, nil), ended(session.EndAnswered, 30, 3, dollars(0.3)),
@@ -203,5 +215,40 @@ func TestManyNamesShareARow(t *testing.T) {
 	}
 	if len(s.Models) != MaxNames+1 || s.Models[0].Name != Others || s.Models[0].Requests != 2*MaxNames || len(c.open) != 0 {
 		t.Errorf("%d models, first %+v, %d open calls", len(s.Models), s.Models[0], len(c.open))
+	}
+}
+
+func TestWhatIsReadOfAnEnvelope(t *testing.T) {
+	usage := tool.Usage{Duration: 3 * time.Millisecond, FuelUsed: 7}
+	for name, c := range map[string]struct {
+		output  string
+		success bool
+		want    string
+	}{
+		"of a success":                      {string(tool.Result{Output: tool.Text("x"), Usage: usage}.Envelope()), true, " 3 7"},
+		"whose tool speaks of metadata":     {string(tool.Result{Output: json.RawMessage(`{"output":"\"metadata\":{\"fuel_used\":1}","metadata":{"fuel_used":2}}`), Usage: usage}.Envelope()), true, " 3 7"},
+		"with a limit":                      {string(tool.Result{Output: tool.Text("x"), LimitMessage: "no more", Usage: usage}.Envelope()), true, " 3 7"},
+		"of a failure":                      {string(tool.Result{Err: &tool.Error{Code: tool.CodeDenied, Message: `"metadata":`}, Usage: usage}.Envelope()), false, "DENIED 3 7"},
+		"in another order":                  {`{"metadata":{"fuel_used":5},"result":{"a":"\"metadata\":"}}`, true, " 0 5"},
+		"that is no JSON":                   {`"metadata":{`, true, " 0 0"},
+		"without metadata":                  {`{"tool_success":true}`, true, " 0 0"},
+		"with metadata that are no numbers": {`{"metadata":[]}`, true, " 0 0"},
+	} {
+		e := read(c.output, c.success)
+		if got := fmt.Sprint(e.Code, " ", e.Metadata.MS, " ", e.Metadata.Fuel); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// BenchmarkAdd counts a step with a call that reads a file of 4 KB: 5 events.
+func BenchmarkAdd(b *testing.B) {
+	r := tool.Result{Output: tool.Text(strings.Repeat("1: a line of \"text\"\n", 200)), Usage: tool.Usage{Duration: 3 * time.Millisecond, FuelUsed: 1000}}
+	events := at(0, append(called("a", "file_read", "file_read", true, r), step(100, 10, 1000, nil))...)
+	for b.Loop() {
+		var c Counter
+		for _, e := range events {
+			c.Add(e)
+		}
 	}
 }

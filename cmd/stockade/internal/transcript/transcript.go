@@ -365,6 +365,9 @@ func (t *Transcript) retryWords(wait time.Duration) (why, next string) {
 	if wait >= time.Second {
 		next = fmt.Sprintf("; next try in %d s", (wait+time.Second/2)/time.Second)
 	}
+	if p := t.retry.Profile; p != "" {
+		next = "; asking " + terminal.Line(words.Clip(p, maxLine)) + " instead"
+	}
 	if t.retry.Attempts > 0 {
 		next += fmt.Sprintf(", %d of %d", t.retry.Attempt, t.retry.Attempts)
 	}

@@ -33,8 +33,10 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", reasons)
 		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) })
 		x.Splice(placeholder, items)
-		wire.PromptCacheKey = cacheKey(entries)
-		wire.Include, wire.Reasoning = nil, nil
+		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
+		if !m.noCacheKey.Load() {
+			wire.PromptCacheKey = cacheKey(entries)
+		}
 		if !m.noEncrypted.Load() {
 			wire.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
 		}
@@ -55,7 +57,7 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 // refused is what an error may be about of what a request can do without; nil: nothing.
 // Models that do not think take no summary and encrypt nothing, OpenAI gives summaries
 // only to those who have shown who they are, and what one account has encrypted, the
-// next one cannot read.
+// next one cannot read. LiteLLM refuses what the model behind it does not know.
 func (m *Model) refused(err error, wire sdk.CreateResponseRequest, reasons bool) *atomic.Bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok {
@@ -79,6 +81,8 @@ func (m *Model) refused(err error, wire sdk.CreateResponseRequest, reasons bool)
 		switch {
 		case reasons && (failure.Code == "invalid_encrypted_content" || about("could not be verified", "required following item", "required 'reasoning' item", "item with id")):
 			return &m.noReasoning
+		case wire.PromptCacheKey != "" && about("prompt_cache_key"):
+			return &m.noCacheKey
 		case wire.Include != nil && about("encrypted", "include"):
 			return &m.noEncrypted
 		case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.Reasoning == "" && about("reasoning")):

@@ -122,6 +122,11 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 			`{"text":"yes","expect_not":["gAAA"]}`,
 			`{"text":"yes","expect_not":["gAAA"]}`,
 		}, "yes"},
+		{"a key of a cache that the model has not", "", []string{
+			refuse(400, "", "litellm.UnsupportedParamsError: anthropic does not support parameters: ['prompt_cache_key'], for model=claude"),
+			`{"text":"yes","expect":[` + encrypted + `,` + summary + `],"expect_not":["prompt_cache_key"]}`,
+			`{"text":"yes","expect_not":["prompt_cache_key"]}`,
+		}, "yes"},
 		{"but not without the effort that was asked for", "high", []string{
 			refuse(400, "unsupported_value", "Unsupported value: 'reasoning.effort' does not support 'high' with this model."),
 			refuse(400, "unsupported_value", "Unsupported value: 'reasoning.effort' does not support 'high' with this model."),

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
+)
+
+// maxModelCheck bounds how long a server is waited for that is asked whether it has a
+// model: one that does not say so may have it all the same.
+const maxModelCheck = 3 * time.Second
+
+// model shows the profiles, or has the next turns ask another model: that of a profile,
+// a model of a profile, or another one of the provider in use.
+func (t *turns) model(ctx context.Context, arg string) error {
+	args := strings.Fields(arg)
+	profiles := t.a.Config.Names()
+	switch {
+	case len(args) == 0:
+		return t.showModels()
+	case len(args) > 2:
+		return errors.New("it is /model PROFILE, /model MODEL or /model PROFILE MODEL")
+	case slices.Contains(profiles, args[0]):
+		p, err := t.a.provider(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if len(args) == 2 {
+			t.named(p, args[1])
+		}
+		return t.use(*p)
+	case len(args) == 2:
+		return fmt.Errorf("there is no profile %q%s; there is %s", words.Clip(args[0], maxShownName), nearest.Hint(args[0], profiles), strings.Join(profiles, ", "))
+	}
+	p := t.provider
+	t.named(&p, args[0])
+	if err := t.has(ctx, p, args[0], profiles); err != nil {
+		return err
+	}
+	return t.use(p)
+}
+
+// named makes another model that of a provider: what is known of the one before does not
+// hold for it.
+func (t *turns) named(p *door.Provider, model string) {
+	if p.Client.Model != model {
+		p.Client.Model, p.Client.ContextTokens = model, 0
+		p.Price = t.a.price(model)
+	}
+}
+
+// has refuses a model that the server of a provider does not list, which is more likely
+// a mistyped profile.
+func (t *turns) has(ctx context.Context, p door.Provider, model string, profiles []string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxModelCheck, fmt.Errorf("no answer for %s", maxModelCheck))
+	defer cancel()
+	found, err := t.a.door().Models(ctx, p)
+	if _, failed := errors.AsType[*llm.ProviderError](err); failed || ctx.Err() != nil {
+		err = nil // the next turn will say so
+	}
+	if err != nil {
+		return t.a.modelError(&p, err)
+	}
+	if found.URL == "" || len(found.Models) > 0 && !slices.Contains(found.Models, model) {
+		return fmt.Errorf("there is no profile %q, and %s does not list such a model%s; /model shows the profiles, and /model PROFILE MODEL asks for one that is not listed",
+			words.Clip(model, maxShownName), found.Name, nearest.Hint(model, append(slices.Clone(profiles), found.Models...)))
+	}
+	return nil
+}
+
+// use has the next turns ask a provider.
+func (t *turns) use(p door.Provider) error {
+	if err := t.Use(p); err != nil {
+		return t.a.modelError(&p, err)
+	}
+	t.provider = p
+	model := cmp.Or(p.Client.Model, "its own model")
+	if t.Provider == door.ProviderOffline {
+		model = "a small planner for demonstrations"
+	}
+	fmt.Fprintf(t.a.s.out, "The next turns ask %s: %s, %s.\n", p.Profile, t.Provider, model)
+	return nil
+}
+
+// showModels shows the profiles. The one in use is marked, with the model that is asked.
+func (t *turns) showModels() error {
+	w := table.New(table.Fixed(""), table.Fixed("PROFILE"), table.Fixed("PROVIDER"), table.Fixed("MODEL"))
+	for _, name := range t.a.Config.Names() {
+		of, _ := t.a.Config.Answering(name) // it is one of the names
+		mark, provider, model := "", of.Provider, of.Name
+		if name == t.provider.Profile {
+			mark, provider, model = "*", t.Provider, t.provider.Client.Model
+		}
+		w.Row(mark, name, provider, cmp.Or(model, "-"))
+	}
+	return t.a.s.table(w)
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/settings"
+	"github.com/stockade-dev/stockade/host/shellword"
+)
+
+// maxListing bounds how long a server may take to list its models.
+const maxListing = 10 * time.Second
+
+func newModelListCmd(a *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the profiles, and with --profile or --all the models that their servers have",
+		Long: `List the ways to a model: what [model] says, under the name "model", and the
+profiles of the configuration. The one that answers is marked. With --profile or
+--all the servers are asked which models they have. See ` + "`stockade help models`" + `.`,
+		Example: "  stockade model list\n  stockade model list --profile work\n  stockade model list --all --json | jq '.[].models'",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runModelList(cmd.Context(), a, all) },
+	}
+	cmd.Flags().StringVar(&a.flags.profile, "profile", "", "list this profile alone, with the models of its server")
+	a.completeProfiles(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "ask the servers of all profiles for their models")
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	return cmd
+}
+
+// way is a profile in the output of `model list --json`, which is a documented contract.
+type way struct {
+	Name     string   `json:"name"`
+	Answers  bool     `json:"answers"`  // it is asked where nothing else is said
+	Provider string   `json:"provider"` // what auto has become
+	Model    string   `json:"model"`
+	Address  string   `json:"address,omitempty"` // none: it is in this process
+	Key      string   `json:"key,omitempty"`     // where the key is from, or is to be; none: it is sent none
+	HasKey   bool     `json:"has_key"`
+	Fallback []string `json:"fallback,omitempty"`
+	Problem  string   `json:"problem,omitempty"` // why it cannot be asked
+	// Models are those of its server, where that was asked and has such a list.
+	Models []string `json:"models,omitempty"`
+
+	provider *door.Provider // nil: there is a problem
+	hint     string         // about that
+}
+
+// way says how a profile stands, without asking its server.
+func (a *app) way(ctx context.Context, name string) way {
+	of, _ := a.Config.Answering(name) // it is one of the names
+	w := way{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: of.Provider, Model: of.Name, Fallback: of.Fallback}
+	p, err := a.provider(ctx, name)
+	if err != nil {
+		w.fail(err)
+		return w
+	}
+	chosen, err := a.door().Chosen(*p)
+	if err != nil {
+		w.fail(a.modelError(p, err))
+	}
+	w.Provider, w.Address, w.Key, w.HasKey = chosen.Name, chosen.Client.BaseURL, chosen.Client.KeySource, chosen.Client.APIKey != ""
+	if w.Address == "" && chosen.Name != door.ProviderOffline {
+		w.Address = chosen.Where()
+	}
+	w.provider = p
+	return w
+}
+
+func (w *way) fail(err error) {
+	w.Problem = err.Error()
+	if e, ok := errors.AsType[*exitErr](worded(err)); ok {
+		w.Problem, w.hint = e.message, e.hint
+	}
+}
+
+// key is what the table says of the key.
+func (w *way) key() string {
+	switch {
+	case w.Address == "":
+		return "none needed"
+	case w.HasKey:
+		return w.Key
+	case strings.HasPrefix(w.Key, "the secret"):
+		return w.Key + ", which cannot be had"
+	case w.Key == "" || strings.Contains(w.Key, " "):
+		return "none"
+	}
+	return w.Key + ", which is not set"
+}
+
+func runModelList(ctx context.Context, a *app, all bool) error {
+	a.asked.Store(true) // nobody is asked for a passphrase
+	names := a.Config.Names()
+	if a.flags.profile != "" {
+		names = []string{a.flags.profile}
+		all = true
+	}
+	ways := []way{}
+	for _, name := range names {
+		w := a.way(ctx, name)
+		if all {
+			a.listModels(ctx, &w)
+		}
+		ways = append(ways, w)
+	}
+	if a.flags.json {
+		return printJSON(a.s, ways)
+	}
+	w := table.New(table.Fixed(""), table.Fixed("PROFILE"), table.Fixed("PROVIDER"), table.Fixed("MODEL"), table.Text("ADDRESS"), table.Text("KEY"))
+	for _, way := range ways {
+		mark := ""
+		if way.Answers {
+			mark = "*"
+		}
+		w.Row(mark, way.Name, way.Provider, cmp.Or(way.Model, "-"), cmp.Or(way.Address, "-"), way.key())
+	}
+	if err := a.s.table(w); err != nil {
+		return err
+	}
+	if all {
+		for _, way := range ways {
+			if way.Models != nil {
+				fmt.Fprintf(a.s.out, "\n%s has %s:\n", terminal.Line(way.Name), words.Plural(len(way.Models), "model"))
+			}
+			for _, name := range way.Models {
+				fmt.Fprintln(a.s.out, "  "+terminal.Line(name))
+			}
+		}
+	}
+	for _, way := range ways {
+		if way.Problem != "" {
+			a.s.note("%s: %s", way.Name, way.Problem)
+			if way.hint != "" {
+				a.s.hint("%s", way.hint)
+			}
+		}
+	}
+	if !a.flags.quiet && !all && ways[0].Provider == door.ProviderOffline && a.Config.Model.Provider == door.ProviderAuto {
+		a.offer(a.findOllama(ctx))
+	}
+	if all && a.flags.profile != "" && ways[0].Problem != "" {
+		return &exitErr{code: exitProvider}
+	}
+	return nil
+}
+
+// listModels asks the server of a profile. A second without an answer is said.
+func (a *app) listModels(ctx context.Context, w *way) {
+	if w.provider == nil || w.Address == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("no answer for %s", maxListing))
+	defer cancel()
+	slow := time.AfterFunc(time.Second, func() {
+		if !a.flags.quiet {
+			a.s.note("asking %s at %s ...", w.Name, w.Address)
+		}
+	})
+	defer slow.Stop()
+	found, err := a.door().Models(ctx, *w.provider)
+	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
+		w.Problem, w.hint = e.Error(), e.Hint
+		return
+	}
+	if err != nil {
+		w.fail(a.modelError(w.provider, err))
+		return
+	}
+	if w.Models = slices.Sorted(slices.Values(found.Models)); len(w.Models) == 0 && w.Problem == "" {
+		w.Problem = "the server does not say which models it has"
+	} else if w.Model == "" {
+		w.Problem, w.hint = "", "" // that no model is named is why one lists them
+	}
+}
+
+// completeProfiles completes the flag --profile. It reads the user's own file alone, and
+// says nothing.
+func (a *app) completeProfiles(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []string
+		if dirs, err := settings.FindDirs(a.s.env); err == nil {
+			if f, err := config.Load(dirs.AgentTOML(), config.User); err == nil {
+				if c, _, err := config.Merge(f, nil, func(string) string { return "" }); err == nil {
+					names = c.Names()
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}) // which fails only where there is no such flag
+}
+
+// maxLooking is how long is waited for an Ollama that is not configured: one on this
+// machine answers at once.
+const maxLooking = 250 * time.Millisecond
+
+// findOllama looks for an Ollama that runs and is not used.
+func (a *app) findOllama(ctx context.Context) (found door.Found, ok bool) {
+	rules, err := a.NetRules(a.flags.allowNet)
+	if err != nil {
+		return door.Found{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxLooking)
+	defer cancel()
+	return a.door().FindOllama(ctx, a.s.env, rules)
+}
+
+// offer says of an Ollama how it can be asked. It is never asked unbidden: which model
+// gets a conversation is for the person to say.
+func (a *app) offer(found door.Found, ok bool) {
+	switch {
+	case !ok:
+		return
+	case len(found.Models) == 0:
+		a.s.note("an Ollama runs at %s, and has no model yet", found.URL)
+		a.s.hint("`ollama pull NAME` gets one")
+		return
+	}
+	const most = 4
+	names := make([]string, 0, most)
+	for _, name := range found.Models[:min(len(found.Models), most)] {
+		names = append(names, words.Clip(name, maxShownName))
+	}
+	more := ""
+	if n := len(found.Models) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	a.s.note("an Ollama runs at %s, with the models %s%s", found.URL, strings.Join(names, ", "), more)
+	if name, ok := shellword.Quote(found.Models[0]); ok {
+		a.s.hint("ask it with `stockade --provider ollama --model %s`; `stockade init --provider ollama --model %s` does so for good", name, name)
+	}
+}

@@ -1,0 +1,438 @@
+//go:build providers
+
+package foreign
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/anthropic"
+	"github.com/stockade-dev/stockade/host/llm/google"
+	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/ollama"
+	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// endpoint is a server that one of our providers talks to.
+type endpoint struct {
+	provider string // the package
+	server   string
+	at       func() string // the server, which starts when it is asked for first
+	path     string
+	key      string
+	model    string
+	stranger string // a model for which the server answers 401; empty: it does with another key
+	listed   string // one of the models that the server lists, where that is another one
+	cached   string // a model that counts what was read from a cache, where it is another one
+	// cannot says why a case proves nothing here.
+	cannot map[string]string
+
+	reasoning string
+	requests  *recorder
+}
+
+// client is a provider of ours.
+type client interface {
+	llm.Model
+	Models(ctx context.Context) ([]string, error)
+}
+
+// of makes the provider.
+func (e *endpoint) of(key string) client {
+	o := provider.Options{BaseURL: e.at() + e.path, APIKey: key, Reasoning: e.reasoning, HTTPClient: &http.Client{Transport: e.requests}}
+	switch e.provider {
+	case "anthropic":
+		return anthropic.New(o)
+	case "google":
+		return google.New(o)
+	case "ollama":
+		return ollama.New(o)
+	case "openai":
+		return openai.New(o)
+	}
+	panic("no provider " + e.provider)
+}
+
+// endpoints are all of them. What a server cannot play is said in the words of TABLE.md.
+func endpoints(aimock, litellm func() string) []*endpoint {
+	const (
+		notPlayed  = "not played:"
+		notCounted = "not counted:"
+		notSaid    = "not said:"
+		dropped    = "dropped by LiteLLM:"
+	)
+	all := []*endpoint{
+		{provider: "openai", server: "aimock", at: aimock, path: "/v1", key: aimockKey, model: "gpt-5", listed: "gpt-4o", cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted}},
+		{provider: "openai", server: "aimock as OpenRouter", at: aimock, path: "/api/v1", key: aimockKey, model: "openai/gpt-4o"},
+		{provider: "anthropic", server: "aimock", at: aimock, key: aimockKey, model: "claude-sonnet-4-5", listed: "gpt-4o", cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted}},
+		{provider: "google", server: "aimock", at: aimock, key: aimockKey, model: "gemini-2.5-flash",
+			cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted, modelList: notPlayed}},
+		{provider: "ollama", server: "aimock", at: aimock, key: aimockKey, model: "qwen3", listed: "gpt-4o",
+			cannot: map[string]string{reasoning: notPlayed, tokens: notCounted, cachedTokens: notCounted, reasoningTokens: notCounted, cutByLength: notPlayed}},
+	}
+	for _, p := range []struct{ provider, path string }{{"openai", "/v1"}, {"anthropic", ""}, {"google", ""}} {
+		for _, to := range []struct{ vendor, model string }{{"OpenAI", "openai"}, {"Anthropic", "anthropic"}, {"Google", "google"}} {
+			e := &endpoint{
+				provider: p.provider, server: "LiteLLM to " + to.vendor, at: litellm, path: p.path, key: litellmKey, model: to.model, stranger: "stranger",
+				cannot: map[string]string{retryAfter: notSaid},
+			}
+			switch e.cached = "openrouter"; {
+			case to.model != "openai":
+				e.cannot[cachedTokens], e.cannot[reasoningTokens] = notCounted, notCounted
+			case p.provider != "openai":
+				e.cannot[cachedTokens], e.cannot[reasoningTokens] = dropped, dropped
+			}
+			if p.provider == "google" {
+				e.cannot[modelList] = notPlayed
+				if to.model != "google" {
+					e.cannot[picture], e.cannot[reasoning] = dropped, dropped
+				}
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// The cases, by name.
+const (
+	streamedText    = "a text is streamed"
+	parallelCalls   = "two calls, their arguments in many pieces"
+	secondStep      = "what they have returned arrives"
+	picture         = "an image arrives"
+	reasoning       = "reasoning is kept, and a step goes on after it"
+	tokens          = "tokens are counted"
+	cachedTokens    = "cached tokens are counted"
+	reasoningTokens = "reasoning tokens are counted"
+	cutByLength     = "an answer that is too long says so"
+	wrongKey        = "401 is no use to try again"
+	rateLimit       = "429 is"
+	retryAfter      = "429 says when"
+	modelList       = "models are listed"
+)
+
+const systemText = "You work in a sandbox."
+
+var cases = []struct {
+	name string
+	run  func(t *testing.T, w *window, e *endpoint)
+}{
+	{streamedText, func(t *testing.T, w *window, e *endpoint) {
+		text, pieces := "", 0
+		for d, err := range e.of(e.key).Stream(t.Context(), e.request("Say hello.")) {
+			if err != nil {
+				t.Fatalf("%+v", err)
+			}
+			if d.Text != "" {
+				pieces++
+			}
+			text += d.Text
+		}
+		if text != `Grüße, 世界 <&> and "more".` || pieces < 3 {
+			t.Errorf("got %q in %d pieces", text, pieces)
+		}
+		if body := w.seen(); !strings.Contains(body, systemText) || !strings.Contains(body, "Reads a file.") {
+			t.Errorf("the server has not got the system's words and the tools: %.600s", body)
+		}
+	}},
+	{parallelCalls, func(t *testing.T, _ *window, e *endpoint) {
+		got := e.ask(t, "Which C files are there, and what is this?")
+		if got.Text != "I look." || got.Finish != llm.FinishTools || len(got.Calls) != 2 {
+			t.Fatalf("got %+v", got)
+		}
+		for i, want := range []llm.FunctionData{
+			{Name: "glob", Arguments: `{"path":"src/a directory with a long name","pattern":"**/*.c"}`},
+			{Name: "file_read", Arguments: `{"limit":3,"path":"README.md"}`},
+		} {
+			call := got.Calls[i]
+			var args any
+			if err := json.Unmarshal([]byte(call.Function.Arguments), &args); err != nil {
+				t.Error(err)
+			}
+			if sorted, _ := json.Marshal(args); call.ID == "" || call.Function.Name != want.Name || string(sorted) != want.Arguments {
+				t.Errorf("call %d is %+v", i, call)
+			}
+		}
+	}},
+	{secondStep, func(t *testing.T, _ *window, e *endpoint) {
+		got := e.ask(t, "Which C files are there, and what is this?")
+		got = e.ask(t, "Which C files are there, and what is this?", results(got, "src/a.c, src/b.c", "a program that counts")...)
+		if got.Text != "Two files, and it counts." {
+			t.Errorf("got %+v", got)
+		}
+	}},
+	{picture, func(t *testing.T, w *window, e *endpoint) {
+		drawn := redDot(t)
+		req := e.request("What is in this picture?")
+		req.Messages[1].Parts = []llm.Part{{Type: llm.ImagePart, Mime: "image/png", Data: drawn}}
+		got, err := llmtest.Collect(t.Context(), t, e.of(e.key), req)
+		if err != nil || got.Text != "A red dot." {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		if body := w.seen(); !strings.Contains(body, base64.StdEncoding.EncodeToString(drawn)) {
+			t.Errorf("the server has got no image: %.600s", body)
+		}
+	}},
+	{reasoning, func(t *testing.T, _ *window, e *endpoint) {
+		thinking := *e
+		e = &thinking
+		e.reasoning = "low"
+		got := e.ask(t, "Think.")
+		if text := thoughts(got); text != "Somebody wrote it down." || len(got.Calls) != 1 {
+			t.Fatalf("the reasoning is %q of %+v", text, got)
+		}
+		got = e.ask(t, "Think.", results(got, "The answer is 42.")...)
+		if text := thoughts(got); text != "So that is it." || got.Text != "It is 42." {
+			t.Errorf("the reasoning is %q of %+v", text, got)
+		}
+	}},
+	{tokens, func(t *testing.T, _ *window, e *endpoint) {
+		if got := e.ask(t, "Count.").Usage; got.InputTokens != 1100 || got.OutputTokens != 70 {
+			t.Errorf("got %+v", got)
+		}
+	}},
+	{cachedTokens, func(t *testing.T, _ *window, e *endpoint) {
+		of := *e
+		of.model = cmp.Or(e.cached, e.model)
+		got := of.ask(t, "Count.").Usage
+		if got.InputTokens != 1100 || got.CachedTokens != 1000 {
+			t.Errorf("got %+v", got)
+		}
+	}},
+	{reasoningTokens, func(t *testing.T, _ *window, e *endpoint) {
+		of := *e
+		of.model = cmp.Or(e.cached, e.model)
+		if got := of.ask(t, "Count.").Usage; got.OutputTokens != 70 || got.ReasoningTokens != 40 {
+			t.Errorf("got %+v", got)
+		}
+	}},
+	{cutByLength, func(t *testing.T, _ *window, e *endpoint) {
+		if got := e.ask(t, "Stop early."); got.Text != "And so" || got.Finish != llm.FinishLength {
+			t.Errorf("got %+v", got)
+		}
+	}},
+	{wrongKey, func(t *testing.T, _ *window, e *endpoint) {
+		of, key := *e, "sk-another-key"
+		if e.stranger != "" {
+			of.model, key = e.stranger, e.key
+		}
+		if err := of.fail(t, key, "Say hello."); err.Status != http.StatusUnauthorized || err.Retryable || err.Hint == "" {
+			t.Errorf("got %+v", err)
+		}
+	}},
+	{rateLimit, func(t *testing.T, _ *window, e *endpoint) {
+		if err := e.fail(t, e.key, "Hurry."); err.Status != http.StatusTooManyRequests && err.Code != "rate_limit_error" || !err.Retryable || !strings.Contains(err.Message, "slow down") {
+			t.Errorf("got %+v", err)
+		}
+	}},
+	{retryAfter, func(t *testing.T, _ *window, e *endpoint) {
+		if err := e.fail(t, e.key, "Hurry."); err.RetryAfter != 7*time.Second {
+			t.Errorf("got %+v", err)
+		}
+	}},
+	{modelList, func(t *testing.T, _ *window, e *endpoint) {
+		got, err := e.of(e.key).Models(t.Context())
+		if err != nil || !slices.Contains(got, cmp.Or(e.listed, e.model)) {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}},
+}
+
+// TestProviders runs all cases on all servers, checks what was sent with the vendors'
+// types, and compares TABLE.md.
+func TestProviders(t *testing.T) {
+	w := newWindow(t, startAimock(t))
+	all := endpoints(func() string { return w.address }, sync.OnceValue(func() string { return startLiteLLM(t, w.address) }))
+	dir := t.TempDir()
+	for _, e := range all {
+		t.Run(e.provider+", "+e.server, func(t *testing.T) {
+			for i, c := range cases {
+				if e.cannot[c.name] != "" {
+					continue
+				}
+				e.requests = &recorder{file: filepath.Join(dir, fmt.Sprintf("%s-%s-%02d", e.provider, strings.ReplaceAll(e.server, " ", "-"), i))}
+				t.Run(c.name, func(t *testing.T) { c.run(t, w, e) })
+			}
+		})
+	}
+	output, err := exec.CommandContext(t.Context(), *python, filepath.Join("testdata", "check.py"), dir).CombinedOutput()
+	if t.Logf("%s", output); err != nil {
+		t.Errorf("the vendors' types do not have what was sent: %v", err)
+	}
+	compareTable(t, all)
+}
+
+// compareTable compares TABLE.md with what has been proven, or writes it.
+func compareTable(t *testing.T, all []*endpoint) {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(tableHead)
+	for i, c := range cases {
+		fmt.Fprintf(&text, "%d. %s\n", i+1, c.name)
+	}
+	text.WriteString("\n| provider | server | proven | not |\n|---|---|---|---|\n")
+	for _, e := range all {
+		var proven, whys []string
+		not := map[string]string{} // by why
+		for i, c := range cases {
+			why := e.cannot[c.name]
+			switch {
+			case why == "":
+				proven = append(proven, fmt.Sprint(i+1))
+				continue
+			case not[why] == "":
+				whys = append(whys, why)
+			}
+			not[why] += fmt.Sprint(" ", i+1)
+		}
+		for i, why := range whys {
+			whys[i] = why + not[why]
+		}
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", e.provider, e.server, strings.Join(proven, " "), strings.Join(whys, ", "))
+	}
+	text.WriteString(tableTail)
+	if os.Getenv("UPDATE_TABLE") != "" && !t.Failed() {
+		if err := os.WriteFile("TABLE.md", []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table, err := os.ReadFile("TABLE.md")
+	if err != nil || string(table) != text.String() {
+		t.Errorf("TABLE.md is not what was found, %v: run UPDATE_TABLE=1 make test-providers", err)
+	}
+}
+
+const tableHead = `# What the wire formats were proven against
+
+` + "`make test-providers`" + ` checks this page, with the versions that the Makefile names; the package comment says what
+the servers are. The cases:
+
+`
+
+const tableTail = `
+Each body that was sent there was also checked with the types of the vendors' libraries for Python: it has no field
+that they do not know, at no depth, and all that they require. Ollama's library knows less than Ollama documents:
+two fields and most of JSON Schema are left out of that.
+
+` + "`stockade model serve`" + ` was proven with clients of others: OpenAI's library, which has each chunk checked with its
+type of one, LiteLLM's, and opencode, which has a file read.
+`
+
+func (e *endpoint) request(prompt string) llm.Request {
+	return llm.Request{
+		Model: e.model,
+		Messages: []llm.Message{
+			{Kind: llm.System, Content: systemText},
+			{Kind: llm.User, Content: prompt},
+		},
+		Tools: []tool.Definition{
+			{
+				Name: "file_read", Description: "Reads a file.",
+				Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["path"],"additionalProperties":false}`),
+			},
+			{
+				Name: "glob", Description: "Finds files.",
+				Parameters: json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"],"additionalProperties":false}`),
+			},
+		},
+	}
+}
+
+// ask sends a prompt and what was said after it.
+func (e *endpoint) ask(t *testing.T, prompt string, after ...llm.Message) llm.Reply {
+	t.Helper()
+	req := e.request(prompt)
+	req.Messages = append(req.Messages, after...)
+	reply, err := llmtest.Collect(t.Context(), t, e.of(e.key), req)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	return reply
+}
+
+// fail sends a prompt that has to fail.
+func (e *endpoint) fail(t *testing.T, key, prompt string) *llm.ProviderError {
+	t.Helper()
+	reply, err := llmtest.Collect(t.Context(), t, e.of(key), e.request(prompt))
+	failure, ok := errors.AsType[*llm.ProviderError](err)
+	if !ok {
+		t.Fatalf("got %+v, %v, want an error of the provider", reply, err)
+	}
+	if strings.Contains(fmt.Sprintf("%+v", failure), key) {
+		t.Errorf("the key is in the error: %+v", failure)
+	}
+	return failure
+}
+
+// results are a reply and what its calls have returned.
+func results(reply llm.Reply, outputs ...string) []llm.Message {
+	all := reply.Messages()
+	for i, c := range reply.Calls {
+		all = append(all, llm.ResultMessage(c.ID, c.Function.Name, tool.Result{Output: tool.Text(outputs[i])}))
+	}
+	return all
+}
+
+func thoughts(reply llm.Reply) string {
+	var text strings.Builder
+	for _, p := range reply.Parts {
+		if p.Type == llm.ReasoningPart {
+			text.WriteString(p.Text)
+		}
+	}
+	return text.String()
+}
+
+func redDot(t *testing.T) []byte {
+	t.Helper()
+	dot := image.NewRGBA(image.Rect(0, 0, 8, 8))
+	dot.Set(4, 4, color.RGBA{R: 255, A: 255})
+	var out bytes.Buffer
+	if err := png.Encode(&out, dot); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// recorder is a way to the network that keeps the bodies of requests.
+type recorder struct {
+	file string
+	n    int
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.n++
+		if err := os.WriteFile(fmt.Sprintf("%s-%d.json", r.file, r.n), body, 0o600); err != nil {
+			return nil, err
+		}
+		req = req.Clone(req.Context())
+		req.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
