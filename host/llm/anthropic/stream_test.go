@@ -107,7 +107,7 @@ func TestAStreamBecomesAReply(t *testing.T) {
 			`{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"no"}}}`,
 			`{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Both."}}`,
 			`{"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"of no block"}}`,
-			`{"type":"content_block_delta","index":2,"delta":{"type":"mood_delta","mood":3}}`, `[]`, `{"type":7}`,
+			`{"type":"content_block_delta","index":2,"delta":{"type":"mood_delta","mood":3}}`, `[]`, `{"type":7}`, `{"error":null}`,
 			ending("end_turn"), stop, `{"type":"error","error":{"type":"api_error","message":"too late"}}`},
 		llm.Reply{Text: "Both.", Finish: llm.FinishStop, Usage: counted},
 	}, {
