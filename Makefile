@@ -1,7 +1,9 @@
 # Pinned versions of tools that are no dependencies.
 jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/preview2-shim@0.26.0
-agents        := @openai/codex@0.171.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0
-aimock        := @copilotkit/aimock@1.43.0 opencode-ai@1.18.33
+aimock        := @copilotkit/aimock@1.43.0
+codex         := @openai/codex@0.171.0
+opencode      := opencode-ai@1.18.33
+gemini        := @google/gemini-cli@0.61.0
 vendors       := 'litellm[proxy]==1.108.7' openai==3.57.0 anthropic==2.14.0 google-genai==3.6.1 ollama==0.6.3
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -145,7 +147,7 @@ bench-steps: build ## what a step of a turn costs at its beginning and after 400
 # Where it runs, nothing but this machine can be reached.
 .PHONY: bench-agents
 bench-agents: build ## what a turn costs, next to codex, opencode and gemini-cli on the same scripted model (needs npm; 800 MB; ROUNDS=7)
-	npm install --prefix bin/agents --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error $(agents)
+	npm install --prefix bin/agents --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error $(codex) $(opencode) $(gemini)
 	cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-agents ./agents
 	cd host/internal/peers && unshare -rn ../../../bin/bench-agents -rounds $(ROUNDS)
 
@@ -243,8 +245,8 @@ test-registry: guests helper ## push to, add from and pull from a real registry,
 
 # What is installed stays in bin.
 .PHONY: test-providers
-test-providers: ## prove the wire formats against LiteLLM's proxy, aimock, the vendors' types and clients of others (needs npm, pip; 1.2 GB; UPDATE_TABLE=1 writes TABLE.md)
-	npm install --prefix bin/providers --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error $(aimock)
+test-providers: ## prove the wire formats against LiteLLM's proxy, aimock, the vendors' types and clients of others (needs npm, pip; 1.6 GB; UPDATE_TABLE=1 writes TABLE.md)
+	npm install --prefix bin/providers --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error $(aimock) $(codex) $(opencode)
 	test -x bin/providers/python/bin/python3 || python3 -m venv bin/providers/python
 	bin/providers/python/bin/python3 -m pip install --quiet --disable-pip-version-check $(vendors)
 	$(GO) test -count 1 -tags providers -timeout 20m ./host/llm/foreign -python '$(CURDIR)/bin/providers/python/bin/python3' -programs '$(CURDIR)/bin/providers'

@@ -24,6 +24,11 @@ type Tools interface {
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
+// Expecter is a Tools that makes itself ready for a call that a model has begun to write.
+type Expecter interface {
+	Expect(name string)
+}
+
 // Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
 type Options struct {
 	Model    llm.Model
@@ -222,6 +227,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
 		}
+		t.expect(delta.Calls)
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
 		}
@@ -250,6 +256,16 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	drafts = append(drafts, t.draft(session.TypeStepEnded, "", ended))
 	return reply, t.record(ctx, drafts...)
+}
+
+// expect tells the tools which of them are named.
+func (t *turn) expect(calls []llm.CallDelta) {
+	tools, can := t.a.opts.Tools.(Expecter)
+	for _, c := range calls {
+		if can && c.Name != "" {
+			tools.Expect(c.Name)
+		}
+	}
 }
 
 // spend counts what a request has used, also one whose answer broke off, and returns

@@ -9,5 +9,5 @@
 //   - The vendors' own libraries for Python carry types of each request: what our
 //     providers have sent is checked with these, and no field may be there that
 //     they do not know.
-//   - LiteLLM's client, OpenAI's and opencode talk to stockade model serve.
+//   - LiteLLM's client, OpenAI's, opencode and codex talk to stockade model serve.
 package foreign

@@ -30,6 +30,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/ollama"
 	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/llm/openai/responses"
 	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -70,6 +71,8 @@ func (e *endpoint) of(key string) client {
 		return ollama.New(o)
 	case "openai":
 		return openai.New(o)
+	case "responses":
+		return responses.New(o)
 	}
 	panic("no provider " + e.provider)
 }
@@ -85,13 +88,15 @@ func endpoints(aimock, litellm func() string) []*endpoint {
 	all := []*endpoint{
 		{provider: "openai", server: "aimock", at: aimock, path: "/v1", key: aimockKey, model: "gpt-5", listed: "gpt-4o", cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted}},
 		{provider: "openai", server: "aimock as OpenRouter", at: aimock, path: "/api/v1", key: aimockKey, model: "openai/gpt-4o"},
+		{provider: "responses", server: "aimock", at: aimock, path: "/v1", key: aimockKey, model: "gpt-5", listed: "gpt-4o",
+			cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted, cutByLength: notPlayed}},
 		{provider: "anthropic", server: "aimock", at: aimock, key: aimockKey, model: "claude-sonnet-4-5", listed: "gpt-4o", cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted}},
 		{provider: "google", server: "aimock", at: aimock, key: aimockKey, model: "gemini-2.5-flash",
 			cannot: map[string]string{cachedTokens: notCounted, reasoningTokens: notCounted, modelList: notPlayed}},
 		{provider: "ollama", server: "aimock", at: aimock, key: aimockKey, model: "qwen3", listed: "gpt-4o",
 			cannot: map[string]string{reasoning: notPlayed, tokens: notCounted, cachedTokens: notCounted, reasoningTokens: notCounted, cutByLength: notPlayed}},
 	}
-	for _, p := range []struct{ provider, path string }{{"openai", "/v1"}, {"anthropic", ""}, {"google", ""}} {
+	for _, p := range []struct{ provider, path string }{{"openai", "/v1"}, {"responses", "/v1"}, {"anthropic", ""}, {"google", ""}} {
 		for _, to := range []struct{ vendor, model string }{{"OpenAI", "openai"}, {"Anthropic", "anthropic"}, {"Google", "google"}} {
 			e := &endpoint{
 				provider: p.provider, server: "LiteLLM to " + to.vendor, at: litellm, path: p.path, key: litellmKey, model: to.model, stranger: "stranger",
@@ -103,7 +108,12 @@ func endpoints(aimock, litellm func() string) []*endpoint {
 			case p.provider != "openai":
 				e.cannot[cachedTokens], e.cannot[reasoningTokens] = dropped, dropped
 			}
-			if p.provider == "google" {
+			switch {
+			case p.provider == "responses" && to.model == "openai":
+				e.cannot[cutByLength] = notPlayed
+			case p.provider == "responses" && to.model == "anthropic":
+				e.cannot[reasoning] = dropped // what the vendor wants back with it
+			case p.provider == "google":
 				e.cannot[modelList] = notPlayed
 				if to.model != "google" {
 					e.cannot[picture], e.cannot[reasoning] = dropped, dropped
@@ -242,8 +252,10 @@ var cases = []struct {
 		}
 	}},
 	{rateLimit, func(t *testing.T, _ *window, e *endpoint) {
-		if err := e.fail(t, e.key, "Hurry."); err.Status != http.StatusTooManyRequests && err.Code != "rate_limit_error" || !err.Retryable || !strings.Contains(err.Message, "slow down") {
-			t.Errorf("got %+v", err)
+		err := e.fail(t, e.key, "Hurry.")
+		said := err.Status == http.StatusTooManyRequests || strings.HasPrefix(err.Code, "rate_limit") // LiteLLM may say it in a stream
+		if !said || !err.Retryable || !strings.Contains(err.Message, "slow down") {
+			t.Errorf("got %d %q, retryable %t: %v", err.Status, err.Code, err.Retryable, err)
 		}
 	}},
 	{retryAfter, func(t *testing.T, _ *window, e *endpoint) {
@@ -336,7 +348,7 @@ that they do not know, at no depth, and all that they require. Ollama's library 
 two fields and most of JSON Schema are left out of that.
 
 ` + "`stockade model serve`" + ` was proven with clients of others: OpenAI's library, which has each chunk checked with its
-type of one, LiteLLM's, and opencode, which has a file read.
+type of one, LiteLLM's, and two agents that have a file read: opencode by chat completions, codex by responses.
 `
 
 func (e *endpoint) request(prompt string) llm.Request {

@@ -43,6 +43,7 @@ type item struct {
 }
 
 type response struct {
+	Status     json.RawMessage   `json:"status"`
 	Output     []json.RawMessage `json:"output"`
 	Error      json.RawMessage   `json:"error"`
 	Incomplete struct {
@@ -345,10 +346,12 @@ func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm
 		InputTokens: count(r.Usage.Input), OutputTokens: count(r.Usage.Output), ReasoningTokens: count(r.Usage.Out.Reasoning),
 		CachedTokens: count(r.Usage.In.Cached), CacheWriteTokens: count(r.Usage.In.Written),
 	}}
+	// Other servers may end all answers alike, and say it in the response only.
+	incomplete := typ == sdk.ResponseStreamEventIncomplete || provider.Text(r.Status) == string(sdk.ResponseStatusIncomplete)
 	switch {
-	case typ == sdk.ResponseStreamEventIncomplete && provider.Text(r.Incomplete.Reason) == "content_filter":
+	case incomplete && provider.Text(r.Incomplete.Reason) == "content_filter":
 		finish.Finish = llm.FinishFilter
-	case typ == sdk.ResponseStreamEventIncomplete:
+	case incomplete:
 		finish.Finish = llm.FinishLength
 	case d.calls > 0:
 		finish.Finish = llm.FinishTools
