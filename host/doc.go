@@ -108,7 +108,7 @@
 //	config                  agent.toml → typed values with source positions
 //	config/keys             a file of TOML read by one table of its keys, and its sample written from it
 //	config/policyfile       policy.toml → a layer of the ceiling; who may have written it
-//	settings                what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
+//	settings                what holds in a run: files, environment, flags; layers and their ceiling; which server gets which key; trust, answers, our folders; imported by cmd only
 //	internal/archtest       the import table, this list and the links of the documents, as tests
 //	internal/hosttest       a workspace for tests of files, and the tests again without openat2
 //	internal/private        files that belong to the user alone: whose they are, and replacing one as a whole
@@ -205,10 +205,11 @@
 // A provider: a package below llm, such as llm/openai, that makes an llm.Model. It
 // translates to the provider's wire format and nothing else. Its tests run
 // llmtest.Run, for which it plays scripts of llm/offline in its own format.
-// door/provider.go chooses it by its name and gives it the way to the network;
-// Provider.Client is openai.Options today, and becomes what the providers share.
-// Its name goes into the keys model.provider of config and models.providers of
-// config/policyfile, and its key into the settings.
+// door/provider.go has a row for it: its name, its address, the variables with its
+// key and its address, the header that carries the key, and what makes its client.
+// The name goes into config.Providers, too, and its family there if it shares keys
+// with another one. What people read of it: help/models.md, and the question of
+// `stockade init`.
 //
 // A host function: its interface in wit first, with its row in wit/README.md. Then
 // sandbox/hostmod, a file and a line in its table; a test compares names and

@@ -371,7 +371,12 @@ func checkProvider(ctx context.Context, a *app) finding {
 	case err != nil:
 		return broken("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
 	case found.URL == "" && p.Name == door.ProviderAuto:
-		return better("stockade init", "none is set: the offline model answers, which is a small planner for demonstrations")
+		said, mend := "none is set: the offline model answers, which is a small planner for demonstrations", "stockade init"
+		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
+			said += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, someOf(found.Models))
+			mend = "stockade init --provider ollama --model NAME"
+		}
+		return better(mend, "%s", said)
 	case found.URL == "":
 		return good("the offline model, a small planner for demonstrations")
 	case found.Models != nil && !slices.Contains(found.Models, p.Client.Model):

@@ -75,6 +75,9 @@ func (t *turns) editing() editor.Options {
 		if c.name == "/tool" && c.args != "" {
 			command.Arg = editor.Tools
 		}
+		if c.name == "/model" && c.args != "" {
+			command.Arg = editor.Profiles
+		}
 		o.Commands = append(o.Commands, command)
 	}
 	o.Complete = func(kind editor.Kind, prefix string) []string {
@@ -84,6 +87,9 @@ func (t *turns) editing() editor.Options {
 				names = append(names, d.Name)
 			}
 			return names
+		}
+		if kind == editor.Profiles {
+			return t.a.Config.Names()
 		}
 		return editor.Files(t.a.Work, prefix)
 	}

@@ -252,6 +252,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		session.TypeStepEnded:      session.StepEnded{},
 		session.TypeTurnEnded:      session.TurnEnded{},
 		session.TypeDelta:          session.Delta{},
+		session.TypeReasoning:      session.Reasoning{},
 		session.TypeRestart:        session.Restart{},
 		session.TypeCallState:      session.CallState{},
 		session.TypeProgress:       tool.Progress{},

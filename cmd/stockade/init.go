@@ -210,19 +210,28 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 		return err
 	}
 	o.here = i == 1
-	if i, err = question("Where is the model?", prompt.Choice{Letter: 'o', Words: "at OpenAI"}, prompt.Choice{Letter: 's', Words: "at another server, by its URL"}, prompt.Choice{Letter: 'w', Words: "without: the offline model, a demonstration"}); err != nil {
+	wheres := []prompt.Choice{
+		{Letter: 'o', Words: "at OpenAI"}, {Letter: 'a', Words: "at Anthropic"}, {Letter: 'g', Words: "at Google"}, {Letter: 'x', Words: "at xAI"}, {Letter: 'm', Words: "at Meta"},
+		{Letter: 'l', Words: "in Ollama, on this machine"}, {Letter: 's', Words: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Words: "without: the offline model, a demonstration"},
+	}
+	if i, err = question("Where is the model?", wheres...); err != nil {
 		return err
 	}
-	o.provider = door.ProviderOpenAI
-	if i == 2 {
-		o.provider = door.ProviderOffline
+	where := wheres[i].Letter
+	o.provider = map[rune]string{'o': "openai", 'a': "anthropic", 'g': "google", 'x': "xai", 'm': "meta", 'l': door.ProviderOllama, 's': "openai", 'w': door.ProviderOffline}[where]
+	if where == 'l' {
+		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
+			for _, row := range terminal.Wrap(terminal.Line("it has "+someOf(found.Models)), a.s.width()-3) {
+				fmt.Fprintf(out, "  %s\n", row)
+			}
+		}
 	}
-	if i == 1 {
+	if where == 's' {
 		if o.baseURL, err = a.typedLine(ctx, in, out, "model.base_url", "URL, such as http://localhost:11434/v1: "); err != nil {
 			return err
 		}
 	}
-	if i < 2 {
+	if where != 'w' {
 		if o.model, err = a.typedLine(ctx, in, out, "model.name", "name of the model: "); err != nil {
 			return err
 		}

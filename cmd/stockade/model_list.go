@@ -143,7 +143,8 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 		}
 	}
 	for _, way := range ways {
-		if way.Problem != "" {
+		unused := way.Name == config.ModelProfile && !way.Answers && a.Config.Model.Provider == door.ProviderAuto
+		if way.Problem != "" && !unused {
 			a.s.note("%s: %s", way.Name, way.Problem)
 			if way.hint != "" {
 				a.s.hint("%s", way.hint)
@@ -230,17 +231,22 @@ func (a *app) offer(found door.Found, ok bool) {
 		a.s.hint("`ollama pull NAME` gets one")
 		return
 	}
-	const most = 4
-	names := make([]string, 0, most)
-	for _, name := range found.Models[:min(len(found.Models), most)] {
-		names = append(names, words.Clip(name, maxShownName))
-	}
-	more := ""
-	if n := len(found.Models) - len(names); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	a.s.note("an Ollama runs at %s, with the models %s%s", found.URL, strings.Join(names, ", "), more)
+	a.s.note("an Ollama runs at %s, with %s", found.URL, someOf(found.Models))
 	if name, ok := shellword.Quote(found.Models[0]); ok {
 		a.s.hint("ask it with `stockade --provider ollama --model %s`; `stockade init --provider ollama --model %s` does so for good", name, name)
 	}
+}
+
+// someOf names the first of several models.
+func someOf(models []string) string {
+	const most = 4
+	var names []string
+	for _, name := range models[:min(len(models), most)] {
+		names = append(names, words.Clip(name, maxShownName))
+	}
+	list := strings.Join(names, ", ")
+	if n := len(models) - len(names); n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return list
 }

@@ -110,6 +110,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			"shape":      writeShape,
 			"terminal":   dialogue,
 			"rows":       rows,
+			"standin":    standIn,
 			"unserved":   unserved,
 			"nowhere":    nowhere,
 			"site":       serveSite,

@@ -175,12 +175,17 @@ func (f *File) checkNamed(parsed *keys.File, names map[string]map[string]keys.Se
 			}
 			for need := range strings.FieldsSeq(table.needs) {
 				// What a project changes of a profile is a part of it.
-				if _, ok := f.settings[toml.Key{table.name, name, need}.String()]; !ok && (f.Layer == User || table.name == "prices" || in[name].Key < 0) {
+				if _, ok := f.settings[toml.Key{table.name, name, need}.String()]; !ok && (f.Layer == User || table.name == "prices" || !f.says(name)) {
 					parsed.Fail(in[name], fmt.Errorf("%s is missing", need))
 				}
 			}
 		}
 	}
+}
+
+// says reports whether the file sets anything below a name.
+func (f *File) says(name string) bool {
+	return slices.ContainsFunc(f.named, func(k *key) bool { return k.below == name })
 }
 
 // noSecrets is the answer to a key that looks as if it held a secret.

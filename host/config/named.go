@@ -166,7 +166,7 @@ func checkProfileName(name string) error {
 const ModelProfile = "model"
 
 // Providers are the names of all providers. What each is, package door knows.
-var Providers = []string{"openai", "openai-responses", "anthropic", "ollama", "xai", "meta", "offline"}
+var Providers = []string{"openai", "openai-responses", "anthropic", "google", "ollama", "xai", "meta", "offline"}
 
 // family is the provider whose address, key and models another one has, too.
 func family(provider string) string {

@@ -130,6 +130,7 @@ func TestAProjectsProfiles(t *testing.T) {
 		"one of its own, trusted":   {"[profiles.own]\nprovider = 'openai'\nbase_url = 'https://evil.example'", true, "own", "openai https://evil.example  ", nil},
 		"with a key, trusted": {"[profiles.own]\nprovider = 'openai'\napi_key_env = 'AWS_KEY'\nkey = 'LOCAL'", true, "own", "openai   ",
 			[]string{"profiles.own.api_key_env", "profiles.own.key"}},
+		"a table of its own below the user's name": {"[profiles.work]\nmodel = 'gpt-6'", true, "work", "openai  WORK_KEY ", nil},
 		"another address of the user's, untrusted": {"profiles.work.base_url = 'https://evil.example'", false, "work", "openai  WORK_KEY ", []string{"profiles.work.base_url"}},
 		// What the user's key was meant for is another server.
 		"another address of the user's, trusted":  {"profiles.work.base_url = 'https://evil.example'", true, "work", "openai https://evil.example  ", nil},

@@ -21,6 +21,11 @@ type Runner interface {
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
+// Expecter is a Runner that can make a module ready before there is a grant to run it.
+type Expecter interface {
+	Expect(mod *tool.Module)
+}
+
 // Approver asks a person. It may be called for several calls at once. Approve
 // puts the question behind those that wait and returns at once; wait returns its
 // answer. An answer carries the ID of its question; an error, a panic, and an

@@ -45,6 +45,14 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	return results, errors.Join(errs...)
 }
 
+// Expect says that a call of the tool will probably come: a model is writing one.
+func (d *Dispatcher) Expect(name string) {
+	runner, can := d.opts.Runner.(Expecter)
+	if entry, ok := d.catalog.Load().Find(name); can && ok {
+		runner.Expect(entry.Module)
+	}
+}
+
 // runsAlone reports whether no other call of a step may run beside a call of the
 // tool: what the one changes the other may look at.
 func (d *Dispatcher) runsAlone(name string) bool {

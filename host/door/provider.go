@@ -11,6 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/anthropic"
+	"github.com/stockade-dev/stockade/host/llm/google"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/llm/ollama"
 	"github.com/stockade-dev/stockade/host/llm/openai"
@@ -54,6 +55,7 @@ var providerKinds = []ProviderKind{
 	{ProviderOpenAI, openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", chatCompletions},
 	{"openai-responses", openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", func(o provider.Options) client { return responses.New(o) }},
 	{"anthropic", anthropic.Defaults.BaseURL, "ANTHROPIC_BASE_URL", []string{"ANTHROPIC_API_KEY"}, "X-Api-Key", func(o provider.Options) client { return anthropic.New(o) }},
+	{"google", google.Defaults.BaseURL, "GOOGLE_GEMINI_BASE_URL", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "X-Goog-Api-Key", func(o provider.Options) client { return google.New(o) }},
 	{ProviderOllama, ollama.Defaults.BaseURL, "OLLAMA_HOST", nil, "Authorization", func(o provider.Options) client { return ollama.New(o) }},
 	{"xai", "https://api.x.ai/v1", "", []string{"XAI_API_KEY"}, "Authorization", chatCompletions},
 	{"meta", "https://api.llama.com/compat/v1", "", []string{"LLAMA_API_KEY"}, "Authorization", chatCompletions},

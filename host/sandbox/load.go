@@ -44,6 +44,20 @@ func (s *Sandbox) Ready(mod *tool.Module) bool {
 	return p != nil && err == nil
 }
 
+// Expect begins to load a built-in module with native code of the program's own that will
+// probably be called soon, so that its call need not wait for that. Nothing of it runs. What
+// others wrote is not touched before a call of it is granted.
+func (s *Sandbox) Expect(mod *tool.Module) {
+	if mod.Origin != tool.OriginBuiltin || s.opts.Prebuilt == nil || s.opts.Prebuilt(mod.Digest) == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.compiled != nil && s.compiled[mod.Digest] == nil {
+		s.begin(context.Background(), mod)
+	}
+}
+
 // load returns the compiled module, compiling it once however many callers
 // want it at the same time, for as long as one of them waits.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
@@ -54,11 +68,7 @@ func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error)
 	}
 	e, ok := s.compiled[mod.Digest]
 	if !ok {
-		// The first caller's patience must not decide for the others.
-		ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-		e = &entry{stop: stop, done: make(chan struct{})}
-		s.compiled[mod.Digest] = e
-		s.compiling.Go(func() { s.finish(ctx, e, mod) })
+		e = s.begin(ctx, mod)
 	}
 	e.waiting++
 	s.mu.Unlock()
@@ -69,6 +79,16 @@ func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// begin begins to compile a module that is not there. s.mu is held.
+func (s *Sandbox) begin(ctx context.Context, mod *tool.Module) *entry {
+	// The first caller's patience must not decide for the others.
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	e := &entry{stop: stop, done: make(chan struct{})}
+	s.compiled[mod.Digest] = e
+	s.compiling.Go(func() { s.finish(ctx, e, mod) })
+	return e
 }
 
 // finish compiles the module of an entry. What failed is tried again by the

@@ -54,7 +54,7 @@ type Model struct {
 func New(opts provider.Options) *Model {
 	opts = opts.Or(Defaults)
 	opts.BaseURL = strings.TrimSuffix(strings.TrimRight(opts.BaseURL, "/"), "/v1")
-	return &Model{Client: provider.Client{Options: opts, Likely: "/v1/messages is added to it", Adjust: adjust}}
+	return &Model{Client: provider.Client{Options: opts, Likely: "/v1/messages is added to it", Adjust: adjust, Limited: limited}}
 }
 
 // Stream implements [llm.Model].

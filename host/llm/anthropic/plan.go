@@ -38,6 +38,9 @@ const maxTries = 5
 // budgets are the tokens of thinking that stand for an effort.
 var budgets = map[string]int64{"low": 4_096, "medium": 16_384, "high": 32_000}
 
+// leastBudget is what the API takes. A model that writes so little does not think, too.
+const leastBudget = 1024
+
 // thinkingOf is the form that a model takes, by its name. That of another provider's is as
 // good a guess as any: a server that refuses it is asked in the other form.
 func thinkingOf(model string) thinking {

@@ -50,6 +50,8 @@ func TestARefusedRequestIsMadeOtherwise(t *testing.T) {
 		{"a model that takes no budget", "claude-sonnet-4-5-as-of-later",
 			only("adaptive", `"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`),
 			[]string{"64000 adaptive high", "64000 adaptive high"}, 1},
+		{"a model that writes too little to think within a budget", "claude-3-7-sonnet", most(2000, "max_tokens: %d > %d"),
+			[]string{"2000 without thinking", "2000 without thinking"}, 1},
 		{"both at once", "m", func(r *request) string {
 			return most(4096, "max_tokens: %d > %d")(r) + only("enabled", "output_config.effort: Extra inputs are not permitted")(r)
 		}, []string{"4096 enabled 2048", "4096 enabled 2048"}, 2},
@@ -69,9 +71,11 @@ func TestARefusedRequestIsMadeOtherwise(t *testing.T) {
 			}
 			var got []string
 			for _, r := range s.requests {
-				line := fmt.Sprint(r.MaxTokens, " ", r.Thinking.Type, " ", r.OutputConfig.Effort)
-				if r.Thinking.BudgetTokens > 0 {
-					line += fmt.Sprint(r.Thinking.BudgetTokens)
+				line := fmt.Sprint(r.MaxTokens, " without thinking")
+				if r.Thinking != nil && r.Thinking.BudgetTokens > 0 {
+					line = fmt.Sprint(r.MaxTokens, " ", r.Thinking.Type, " ", r.Thinking.BudgetTokens)
+				} else if r.Thinking != nil {
+					line = fmt.Sprint(r.MaxTokens, " ", r.Thinking.Type, " ", r.OutputConfig.Effort)
 				}
 				got = append(got, line)
 			}

@@ -261,7 +261,9 @@ func newEnvelope(s settings) (*envelope, error) {
 		params.Thinking = sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
 		params.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(s.effort)}
 	case budgeted:
-		params.Thinking = sdk.ThinkingConfigParamOfEnabled(min(budgets[s.effort], s.maxTokens/2))
+		if budget := min(budgets[s.effort], s.maxTokens/2); budget >= leastBudget {
+			params.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
+		}
 	}
 	params.Messages = []sdk.MessageParam{standIn()}
 	body, err := json.Marshal(params)

@@ -71,7 +71,7 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 		if d.done {
 			continue
 		}
-		if ev.Type == "error" || ev.Type == "" && len(ev.Error) > 0 {
+		if ev.Type == "error" || ev.Type == "" && len(ev.Error) > 0 && string(ev.Error) != "null" {
 			return m.InStream(provider.ParseSaid(ev.Error), data)
 		}
 		for _, delta := range d.take(&ev) {

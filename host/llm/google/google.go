@@ -11,8 +11,7 @@
 //
 // The wire format is written and read here, and Google's library says in the tests what
 // is right: see RATIONALE, "Why is Google's API spoken without its library?" It is that of
-// v1beta, which is the version that the library speaks by itself, too: v1 has no schemas
-// of JSON Schema, no thoughts and no signatures.
+// v1beta, the version that the library speaks by itself, too.
 package google
 
 import (

@@ -1,9 +1,13 @@
 package google
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -171,4 +176,55 @@ func TestModels(t *testing.T) {
 	if got.URL.String() != "/v1beta/models?pageSize=1000" || got.Header.Get("X-Goog-Api-Key") != llmtest.APIKey {
 		t.Errorf("it asked for %s %v", got.URL, got.Header)
 	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// FuzzAnswers: whatever a server answers, the conversation that has it goes on.
+func FuzzAnswers(f *testing.F) {
+	for _, body := range []string{
+		events("STOP", `{"text":"Hmm.","thought":true,"thoughtSignature":"c2ln"}`, `{"text":"I look.","thoughtSignature":"c2ln"}`, `{"functionCall":{"id":"a","name":"7zip","args":{"a":["\ud800",1e999]}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"a","name":""}}`),
+		events("MALFORMED_FUNCTION_CALL", `{"functionCall":{"args":"x"}}`), events("SAFETY", ``), `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n",
+		`data: {"error":{"code":429,"message":"` + llmtest.APIKey + `","details":[{"retryDelay":"3s"}]}}`, `[{"error":{"status":"X","details":[{"reason":"API_KEY_INVALID"}]}}]`, "<html>", "data: {",
+	} {
+		f.Add(body, 200)
+		f.Add(body, 429)
+	}
+	signatures := regexp.MustCompile(`"thoughtSignature":"(\\.|[^"\\])*"`)
+	f.Fuzz(func(t *testing.T, body string, status int) {
+		model := New(provider.Options{
+			APIKey: llmtest.APIKey, MaxStreamBytes: 1 << 16,
+			HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+			})},
+		})
+		req := llmtest.Request()
+		req.Model = "gemini-3.8-flash"
+		reply, err := llmtest.Collect(t.Context(), t, model, req) // which checks the contract
+		if err != nil {
+			failure, ok := errors.AsType[*llm.ProviderError](err)
+			if !ok || failure.Message == "" || failure.RetryAfter < 0 || strings.Contains(fmt.Sprintf("%+v", failure), llmtest.APIKey) {
+				t.Errorf("got %+v", err)
+			}
+			return
+		}
+		messages := append(req.Messages, reply.Messages()...)
+		for _, c := range reply.Calls {
+			messages = append(messages, resultMsg(c.ID, c.Function.Name, "x"))
+		}
+		for _, name := range []string{"gemini-2.5-flash", "gemini-3.8-flash"} {
+			sent := bytes.Join(model.body(name, model.transcript.Entries(messages), nil), nil)
+			sent = signatures.ReplaceAll(sent, []byte(`"thoughtSignature":"`+noSignature+`"`)) // which are the server's own affair
+			s := &server{}
+			next, err := s.read(sent)
+			if err == nil {
+				err = s.check(name, next)
+			}
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, sent)
+			}
+		}
+	})
 }

@@ -20,6 +20,7 @@ const (
 	None  Kind = iota
 	Names      // of the chat's commands
 	Tools
+	Profiles // of models
 	Paths
 )
 
@@ -184,7 +185,7 @@ func (e *Editor) fit() {
 			}
 		}
 	} else {
-		whole := l.word.kind == Tools || l.word.opened == ""
+		whole := l.word.kind == Tools || l.word.kind == Profiles || l.word.opened == ""
 		for _, name := range ranked(l.all, l.word.text, whole) {
 			l.fit = append(l.fit, entry{name: name})
 		}

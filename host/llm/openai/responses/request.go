@@ -10,8 +10,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	sdk "github.com/sashabaranov/go-openai"
 
@@ -29,10 +30,8 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 	config.HTTPClient = x
 	client := sdk.NewClientWithConfig(config)
 	for {
-		reasons := !m.noReasoning.Load()
-		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", reasons)
-		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) })
-		x.Splice(placeholder, items)
+		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.forgotten.count())
+		x.Splice(placeholder, provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) }))
 		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
 		if !m.noCacheKey.Load() {
 			wire.PromptCacheKey = cacheKey(entries)
@@ -40,56 +39,87 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		if !m.noEncrypted.Load() {
 			wire.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
 		}
-		if reasoning := (sdk.ResponseReasoning{Effort: m.Reasoning, Summary: "auto"}); !m.noSummary.Load() {
-			wire.Reasoning = &reasoning
+		if !m.noSummary.Load() {
+			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning, Summary: "auto"}
 		} else if m.Reasoning != "" {
 			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning}
 		}
 		stream, err := client.CreateResponseStream(x.Context(), wire)
-		refused := m.refused(err, wire, reasons)
-		if refused == nil {
+		if err == nil || !m.without(err, wire, entries) {
 			return stream, err
 		}
-		refused.Store(true) // each time it is another one
 	}
 }
 
-// refused is what an error may be about of what a request can do without; nil: nothing.
-// Models that do not think take no summary and encrypt nothing, OpenAI gives summaries
-// only to those who have shown who they are, and what one account has encrypted, the
-// next one cannot read. LiteLLM refuses what the model behind it does not know.
-func (m *Model) refused(err error, wire sdk.CreateResponseRequest, reasons bool) *atomic.Bool {
+// without gives up what an error may be about of what a request can do without, and
+// reports whether there was such, so that the request can be sent again. Models that do
+// not think take no summary and encrypt nothing, OpenAI gives summaries only to those
+// who have shown who they are, and what one account has encrypted, the next one cannot
+// read. LiteLLM refuses what the model behind it does not know.
+func (m *Model) without(err error, wire sdk.CreateResponseRequest, entries []*llm.Entry) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
-	if !ok {
-		return nil
-	}
-	said := strings.ToLower(failure.Message)
-	about := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(said, w) {
-				return true
-			}
-		}
+	if !ok || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity && failure.Status != http.StatusNotFound {
 		return false
 	}
-	switch failure.Status {
-	case http.StatusNotFound: // of an item that the server thinks it should have stored
-		if reasons && about("item with id") {
-			return &m.noReasoning
-		}
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		switch {
-		case reasons && (failure.Code == "invalid_encrypted_content" || about("could not be verified", "required following item", "required 'reasoning' item", "item with id")):
-			return &m.noReasoning
-		case wire.PromptCacheKey != "" && about("prompt_cache_key"):
-			return &m.noCacheKey
-		case wire.Include != nil && about("encrypted", "include"):
-			return &m.noEncrypted
-		case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.Reasoning == "" && about("reasoning")):
-			return &m.noSummary
+	said := strings.ToLower(failure.Code + " " + failure.Message)
+	about := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
+	}
+	if about("invalid_encrypted_content", "could not be verified", "required following item", "required 'reasoning' item", "item with id") {
+		return m.forgotten.add(entries, wire.Model)
+	}
+	switch {
+	case failure.Status == http.StatusNotFound:
+		return false
+	case wire.PromptCacheKey != "" && about("prompt_cache_key"):
+		m.noCacheKey.Store(true)
+	case wire.Include != nil && about("encrypted", "include"):
+		m.noEncrypted.Store(true)
+	case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.Reasoning == "" && about("reasoning")):
+		m.noSummary.Store(true)
+	default:
+		return false
+	}
+	return true
+}
+
+// forgotten is the reasoning that the server has refused. What the model thinks from then on
+// is sent.
+type forgotten struct {
+	mu sync.Mutex
+	of map[[32]byte]bool
+}
+
+func (f *forgotten) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.of)
+}
+
+func (f *forgotten) has(item []byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.of) > 0 && f.of[sha256.Sum256(item)]
+}
+
+// add forgets all reasoning of the model in entries, and reports whether there was any.
+func (f *forgotten) add(entries []*llm.Entry, model string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := len(f.of)
+	for _, e := range entries {
+		for _, p := range e.Parts {
+			item := reasoningItem(p.Kept, model)
+			if p.Type != llm.ReasoningPart || item == nil {
+				continue
+			}
+			if f.of == nil {
+				f.of = map[[32]byte]bool{}
+			}
+			f.of[sha256.Sum256(item)] = true
 		}
 	}
-	return nil
+	return len(f.of) > before
 }
 
 // placeholder is the item that stands for the conversation, as it is on the wire.
@@ -132,7 +162,7 @@ func cacheKey(entries []*llm.Entry) string {
 }
 
 // wire are the items of an entry, with commas between.
-func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
+func (m *Model) wire(e *llm.Entry, model string) []byte {
 	var out provider.Pieces
 	add := func(item any) { out = out.Add(marshal(item)) }
 	switch e.Role {
@@ -153,7 +183,7 @@ func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
 		for _, p := range e.Parts {
 			switch p.Type {
 			case llm.ReasoningPart:
-				if item := reasoningItem(p.Kept, model); item != nil && reasons {
+				if item := reasoningItem(p.Kept, model); item != nil && !m.forgotten.has(item) {
 					before = append(before, item)
 				}
 			case llm.TextPart:

@@ -55,7 +55,7 @@ func TestAConversationBecomesItems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := New(provider.Options{})
 			var transcript llm.Transcript
-			pieces := provider.Wire(transcript.Entries(tt.messages), "", func(e *llm.Entry) []byte { return m.wire(e, "test-model", true) })
+			pieces := provider.Wire(transcript.Entries(tt.messages), "", func(e *llm.Entry) []byte { return m.wire(e, "test-model") })
 			got := ""
 			for _, p := range pieces {
 				got += string(p)
@@ -112,10 +112,10 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 			`{"text":"yes","expect":[` + encrypted + `,"\"reasoning\":{\"effort\":\"high\"}"],"expect_not":[` + summary + `]}`,
 			`{"text":"yes","expect_not":[` + summary + `]}`,
 		}, "yes"},
-		{"reasoning that the server cannot read", "", []string{
+		{"reasoning that the server cannot read, but not what comes then", "", []string{
 			refuse(400, "invalid_encrypted_content", "The encrypted content gAAA could not be verified."),
-			`{"text":"yes","expect":[` + encrypted + `],"expect_not":["gAAA"]}`,
-			`{"text":"yes","expect_not":["gAAA"]}`,
+			`{"reasoning":"new","text":"yes","expect":[` + encrypted + `],"expect_not":["gAAA"]}`,
+			`{"text":"yes","expect":["bmV3@test-model"],"expect_not":["gAAA"]}`,
 		}, "yes"},
 		{"reasoning that the server has not stored", "", []string{
 			refuse(404, "", "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false."),
@@ -151,6 +151,7 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 				if !strings.Contains(got, tt.want) {
 					t.Errorf("got %+v, %v", reply, err)
 				}
+				req.Messages = append(append(req.Messages, reply.Messages()...), llm.Message{Kind: llm.User, Content: "And?"})
 			}
 		})
 	}

@@ -32,7 +32,8 @@ type Model struct {
 	transcript llm.Transcript
 	images     provider.Images
 	// What the server, or the model behind it, has refused is not sent any more.
-	noSummary, noEncrypted, noReasoning, noCacheKey atomic.Bool
+	forgotten                          forgotten
+	noSummary, noEncrypted, noCacheKey atomic.Bool
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that

@@ -43,6 +43,7 @@ type item struct {
 }
 
 type response struct {
+	Status     json.RawMessage   `json:"status"`
 	Output     []json.RawMessage `json:"output"`
 	Error      json.RawMessage   `json:"error"`
 	Incomplete struct {
@@ -88,25 +89,23 @@ type decoder struct {
 // decode yields the answer of one stream. It returns nil when the answer is complete or
 // yield returned false.
 func (d *decoder) decode(x *provider.Exchange, stream *sdk.ResponseStream) error {
-	var finish llm.Delta
 	for events := 0; ; events++ {
 		line, err := stream.RecvRaw()
 		if err != nil {
-			if finish.Finish == "" || x.Cancelled() {
-				return x.Ended(err, events == 0)
-			}
-			d.yield(finish)
-			return nil
-		}
-		if finish.Finish != "" {
-			continue // to the end, so that the connection can be used again
+			return x.Ended(err, events == 0)
 		}
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {
 			return d.m.BadEvent(line)
 		}
-		if finish, err = d.event(e, line); err != nil || d.stopped {
+		finish, err := d.event(e, line)
+		if err != nil || d.stopped {
 			return err
+		}
+		if finish.Finish != "" {
+			x.End()
+			d.yield(finish)
+			return nil
 		}
 	}
 }
@@ -345,10 +344,12 @@ func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm
 		InputTokens: count(r.Usage.Input), OutputTokens: count(r.Usage.Output), ReasoningTokens: count(r.Usage.Out.Reasoning),
 		CachedTokens: count(r.Usage.In.Cached), CacheWriteTokens: count(r.Usage.In.Written),
 	}}
+	// Other servers may end all answers alike, and say it in the response only.
+	incomplete := typ == sdk.ResponseStreamEventIncomplete || provider.Text(r.Status) == string(sdk.ResponseStatusIncomplete)
 	switch {
-	case typ == sdk.ResponseStreamEventIncomplete && provider.Text(r.Incomplete.Reason) == "content_filter":
+	case incomplete && provider.Text(r.Incomplete.Reason) == "content_filter":
 		finish.Finish = llm.FinishFilter
-	case typ == sdk.ResponseStreamEventIncomplete:
+	case incomplete:
 		finish.Finish = llm.FinishLength
 	case d.calls > 0:
 		finish.Finish = llm.FinishTools

@@ -116,6 +116,11 @@ func TestEventsBecomeAReply(t *testing.T) {
 {"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"usage":null}}`,
 		want: llm.Reply{Text: "and", Finish: llm.FinishLength},
 	}, {
+		name: "of a server that ends all answers alike, the status says so",
+		events: `{"type":"response.output_text.delta","output_index":0,"delta":"and"}
+{"type":"response.completed","response":{"status":"incomplete"}}`,
+		want: llm.Reply{Text: "and", Finish: llm.FinishLength},
+	}, {
 		name:   "an answer that was filtered says so",
 		events: `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}`,
 		want:   llm.Reply{Finish: llm.FinishFilter},
