@@ -1,6 +1,7 @@
 package door
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/session"
 )
 
 // under is a door with an administrator's list of hosts.
@@ -95,5 +98,144 @@ func TestTryingAProvider(t *testing.T) {
 	}
 	if len(asked) != 1 || asked[0] != "GET /v1/models" {
 		t.Errorf("the server was asked %q", asked)
+	}
+}
+
+func TestTheUsualAddressMayStandInAListByItsName(t *testing.T) {
+	const own = "https://api.openai.com/v1"
+	at := func(lists ...[]string) *Door {
+		var c policy.Ceiling
+		for _, values := range lists {
+			c.BaseURLs = append(c.BaseURLs, policy.List{Values: values, From: policy.From{Source: policy.SourceAdmin, Origin: "policy.toml"}})
+		}
+		return New(Options{Layers: []policy.Layer{{Source: policy.SourceAdmin, Ceiling: c}}})
+	}
+	for name, c := range map[string]struct {
+		door *Door
+		base string
+		want string
+	}{
+		"no list":                           {at(), "", ""},
+		"by no name":                        {at([]string{""}), "", ""},
+		"by its name":                       {at([]string{own}), "", ""},
+		"in words where the list has none":  {at([]string{""}), own, ""},
+		"in both forms":                     {at([]string{""}, []string{own}), "", ""},
+		"that of another one":               {at([]string{"https://api.x.ai/v1"}), "", "the provider's own address, https://api.openai.com/v1, is not permitted: administrator policy.toml"},
+		"in one list and not in the other":  {at([]string{own}, []string{"https://llm.example"}), "", "the provider's own address, https://api.openai.com/v1, is not permitted: administrator policy.toml"},
+		"an empty list":                     {at([]string{}), own, "the provider's own address, https://api.openai.com/v1, is not permitted: administrator policy.toml"},
+		"another address, where the own is": {at([]string{"", own}), "https://llm.example", `the address "https://llm.example" of the provider is not permitted: administrator policy.toml`},
+	} {
+		_, err := c.door.Chosen(Provider{Name: ProviderOpenAI, Client: provider.Options{BaseURL: c.base, APIKey: "k", Model: "m"}})
+		if got := fmt.Sprint(err); got != c.want && (c.want != "" || err != nil) {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+func TestAnOllamaIsFoundWhereItMayBeAsked(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		asked++
+		fmt.Fprint(rw, `{"models":[{"name":"qwen3:8b"}]}`)
+	}))
+	defer server.Close()
+	env := func(string) string { return strings.TrimPrefix(server.URL, "http://") }
+	denied, err := network.ParseDenial("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		door  *Door
+		rules []network.Rule
+		want  string
+		asked int
+	}{
+		"it is there":                              {New(Options{}), nil, "{ollama " + server.URL + " [qwen3:8b]} true", 1},
+		"its provider is not permitted":            {New(Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Providers: []policy.List{{Values: []string{"offline"}}}}}}}), nil, "{  []} false", 0},
+		"its host is not permitted":                {under("models.example"), nil, "{ollama " + server.URL + " []} false", 0},
+		"its host is one that the person does not": {New(Options{}), []network.Rule{denied}, "{ollama " + server.URL + " []} false", 0},
+	} {
+		asked = 0
+		found, ok := c.door.FindOllama(t.Context(), env, c.rules)
+		if got := fmt.Sprint(found, ok); got != c.want || asked != c.asked {
+			t.Errorf("%s: got %s, asked %d times", name, got, asked)
+		}
+	}
+}
+
+func TestASessionGoesOnWithAnotherProvider(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer of-the-first" {
+			rw.WriteHeader(http.StatusPaymentRequired)
+			return
+		}
+		rw.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(rw, "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1000000}}\n\ndata: [DONE]\n\n")
+	}))
+	defer server.Close()
+	at := func(profile, key string, price float64) Provider {
+		return Provider{Name: "openai", Profile: profile, Attempts: 1, Price: &llm.Price{Input: price}, Client: provider.Options{BaseURL: server.URL, APIKey: key, Model: profile + "-model"}}
+	}
+	_, opts := work(t)
+	opts.Provider = &Provider{Name: ProviderOffline}
+	var said []string
+	d := New(Options{Note: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }})
+	s := open(t, d, opts)
+	turn := func() {
+		t.Helper()
+		for _, err := range s.Run(t.Context(), "hello") {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	turn()
+	if err := s.Use(at("second", "of-the-second", 2)); err != nil {
+		t.Fatal(err)
+	}
+	turn()
+	if e, ok := errors.AsType[*ModelError](s.Use(Provider{Name: "anthropic"})); !ok || e.Fault != FaultKey || s.Provider != "openai" {
+		t.Errorf("one without a key: %v, %s", e, s.Provider)
+	}
+	first := at("first", "of-the-first", 1)
+	first.Fallback = []Provider{{Name: "xai", Profile: "keyless"}, at("third", "of-the-third", 3)}
+	if err := s.Use(first); err != nil {
+		t.Fatal(err)
+	}
+	turn()
+
+	st, err := d.Store(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for e, err := range st.Events(t.Context(), s.Log.ID(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Type {
+		case session.TypeTurnStarted:
+			var b session.TurnStarted
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, strings.TrimSpace(b.Provider+" "+b.Model))
+		case session.TypeStepEnded:
+			var b session.StepEnded
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				t.Fatal(err)
+			}
+			cost := 0.0
+			if b.Cost != nil {
+				cost = *b.Cost
+			}
+			got = append(got, fmt.Sprintf("[%s %s $%v]", b.Provider, b.Model, cost))
+		}
+	}
+	if got, want := strings.Join(got, " "), "offline [  $0] openai second-model [  $2] openai first-model [openai third-model $3]"; got != want {
+		t.Errorf("the log has %s\nwant %s", got, want)
+	}
+	if want := "warning: keyless cannot be asked where first fails: no API key: XAI_API_KEY is not set"; len(said) != 1 || said[0] != want {
+		t.Errorf("said %q", said)
 	}
 }

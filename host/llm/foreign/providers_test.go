@@ -109,6 +109,8 @@ func endpoints(aimock, litellm func() string) []*endpoint {
 				e.cannot[cachedTokens], e.cannot[reasoningTokens] = dropped, dropped
 			}
 			switch {
+			case p.provider == "openai" && to.model == "anthropic":
+				e.cannot[reasoning] = "wanted back in a form of LiteLLM's own:"
 			case p.provider == "responses" && to.model == "openai":
 				e.cannot[cutByLength] = notPlayed
 			case p.provider == "responses" && to.model == "anthropic":
@@ -344,8 +346,9 @@ the servers are. The cases:
 
 const tableTail = `
 Each body that was sent there was also checked with the types of the vendors' libraries for Python: it has no field
-that they do not know, at no depth, and all that they require. Ollama's library knows less than Ollama documents:
-two fields and most of JSON Schema are left out of that.
+that they do not know, at no depth, and all that they require. Left out of that is what is documented and not in
+the libraries: ` + "`reasoning_content`" + `, which servers of others than OpenAI want back, and of Ollama two fields and most of
+JSON Schema.
 
 ` + "`stockade model serve`" + ` was proven with clients of others: OpenAI's library, which has each chunk checked with its
 type of one, LiteLLM's, and two agents that have a file read: opencode by chat completions, codex by responses.
