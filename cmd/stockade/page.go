@@ -15,7 +15,7 @@ import (
 // topics of the help.
 var paged = []string{
 	"stockade config", "stockade config trusted", "stockade policy explain", "stockade policy show", "stockade policy simulate", "stockade secret list",
-	"stockade session list", "stockade session show", "stockade tool info", "stockade tool list", "stockade tool trust list",
+	"stockade session list", "stockade session show", "stockade session stats", "stockade tool info", "stockade tool list", "stockade tool trust list",
 }
 
 // pageOutput has the output of commands that may be long shown in a pager, if it is

@@ -121,7 +121,12 @@ func (t *turns) stats(ctx context.Context, _ string) error {
 	if err := t.a.countSessions(ctx, st, counter, []session.Info{{ID: t.Log.ID(), Last: time.Now()}}); err != nil {
 		return err
 	}
-	_, err = io.WriteString(t.a.s.out, statsPicture(counter.Stats()))
+	s := counter.Stats()
+	if s.Turns == 0 && s.Calls.Number == 0 {
+		t.a.s.note("nothing has happened in this session yet")
+		return nil
+	}
+	_, err = io.WriteString(t.a.s.out, statsPicture(s))
 	return err
 }
 

@@ -121,8 +121,9 @@ type turn struct {
 	step  int
 	start time.Time
 	end   session.TurnEnded
-	stale map[string]int // by call: how often it was repeated since anything new has come of a step
-	last  llm.Usage      // of the last request; zero: the provider did not say
+	stale map[string]int  // by call: how often it was repeated since anything new has come of a step
+	last  llm.Usage       // of the last request; zero: the provider did not say
+	final []session.Draft // the last step, which is recorded with the end of the turn
 	// Who answers since the model of the agent has failed, to the end of the turn, as
 	// [llm.Failover] has it. Nil: it has not.
 	instead *llm.Alternative
@@ -139,7 +140,7 @@ func (a *Agent) run(ctx context.Context, prompt string, with []With) error {
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
 	t.end.Context = t.use()
 	t.step = 0
-	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
+	return t.record(ctx, append(t.final, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
 
 func (t *turn) begin(ctx context.Context, prompt string, with []With) error {
@@ -193,7 +194,7 @@ func (t *turn) next(ctx context.Context) error {
 	return nil
 }
 
-// ask streams one reply and records it.
+// ask streams one reply and records it, but for one that ends the turn.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
 	t.a.past.makeRoom()
@@ -255,6 +256,10 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		ended.Provider, ended.Model = t.instead.Provider, t.instead.Name
 	}
 	drafts = append(drafts, t.draft(session.TypeStepEnded, "", ended))
+	if len(reply.Calls) == 0 {
+		t.final = drafts
+		return reply, nil
+	}
 	return reply, t.record(ctx, drafts...)
 }
 

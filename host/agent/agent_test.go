@@ -145,7 +145,11 @@ type tools struct {
 	log *session.Log
 	do  func(ctx context.Context, c tool.Call) (tool.Result, error)
 	got []tool.Call
+
+	expected []string
 }
+
+func (ts *tools) Expect(name string) { ts.expected = append(ts.expected, name) }
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
@@ -864,5 +868,18 @@ func TestATurnThatGoesRoundInACircleEnds(t *testing.T) {
 			}
 			b.checkHistory()
 		})
+	}
+}
+
+// TestACallIsExpectedWhileItIsWritten: the tools hear of a name before the reply is whole,
+// and whatever becomes of it.
+func TestACallIsExpectedWhileItIsWritten(t *testing.T) {
+	b := newBench(t, Options{}, reply{
+		deltas: []llm.Delta{{Text: "I look."}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Calls: []llm.CallDelta{{Arguments: "{"}}}},
+		err:    &llm.ProviderError{Provider: "script", Message: "gone"},
+	})
+	_, end := b.run(t.Context(), "go")
+	if diff := cmp.Diff([]string{"ls"}, b.tools.expected); diff != "" || len(b.tools.got) != 0 || end.Reason != session.EndProvider {
+		t.Errorf("%s: %d calls were made, and the tools expected (-want +got):\n%s", end.Reason, len(b.tools.got), diff)
 	}
 }

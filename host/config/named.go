@@ -254,18 +254,20 @@ func (c *Config) first(profile string) string {
 	return ""
 }
 
-// Price is what a model costs, by its name: what [model] says of the model that it
-// names, or else the entry of prices with that name, or the longest with which it begins.
+// Price is what a model costs, by its name: the entry of prices with that name, or the
+// longest with which it begins, or else what [model] says of the model that it names.
 func (c *Config) Price(model string) (p Price, known bool) {
-	if m := c.Model; m.InputPrice > 0 && m.OutputPrice > 0 && m.Name == model {
-		return Price{Input: m.InputPrice, Output: m.OutputPrice}, true
-	}
 	best := ""
 	for name := range c.Prices {
 		if strings.HasPrefix(model, name) && len(name) > len(best) {
 			best = name
 		}
 	}
-	p, known = c.Prices[best]
-	return p, known
+	if p, known = c.Prices[best]; known {
+		return p, true
+	}
+	if m := c.Model; m.InputPrice > 0 && m.OutputPrice > 0 && m.Name == model {
+		return Price{Input: m.InputPrice, Output: m.OutputPrice}, true
+	}
+	return Price{}, false
 }

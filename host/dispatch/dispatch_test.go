@@ -699,3 +699,40 @@ func TestDefinitionsAreThoseOfTheCatalog(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestACallThatNobodyIsAskedAboutIsWrittenTwice: its decision is durable with its intent,
+// before the guest runs, and a denial with its result.
+func TestACallThatNobodyIsAskedAboutIsWrittenTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules []policy.Rule
+		want  []string
+	}{
+		"allowed": {nil, []string{"call.decision call.intended", "tool_result"}},
+		"denied":  {[]policy.Rule{{Effect: policy.Deny, Tool: "file_read"}}, []string{"call.decision tool_result"}},
+	} {
+		w := newWorld(t, policy.Options{Rules: c.rules})
+		writes := &writes{Recorder: w.options.Log}
+		w.options.Log = writes
+		if _, err := w.call(t.Context(), aCall("file_read", `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, writes.types); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// writes is a log that tells what was written at once.
+type writes struct {
+	Recorder
+	types []string
+}
+
+func (l *writes) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	var types []string
+	for _, d := range drafts {
+		types = append(types, string(d.Type))
+	}
+	l.types = append(l.types, strings.Join(types, " "))
+	return l.Recorder.Append(ctx, drafts...)
+}

@@ -202,3 +202,23 @@ func TestWhatAShellCanBeGiven(t *testing.T) {
 	const zero = "touch mark \x00"
 	refused(t, testJail(t), grantFor(t, dir, zero, policy.Limits{}), dir, zero, "invalid argument")
 }
+
+// TestTheLikelyTierIsNotTried: it is a guess until somebody has to know.
+func TestTheLikelyTierIsNotTried(t *testing.T) {
+	for name, c := range map[string]struct{ hindered, tried bool }{
+		"nothing is known to be in the way": {false, false},
+		"something is":                      {true, true},
+	} {
+		j := newJail(t, Options{})
+		tried := false
+		find := j.tiers
+		j.tiers = func() (Tiers, kind) { tried = true; return find() }
+		j.hindered = func() bool { return c.hindered }
+		if likely := j.Likely(); tried != c.tried || !tried && likely != j.most {
+			t.Errorf("%s: %s, tried: %v", name, likely, tried)
+		}
+		if is := j.Tiers().Tier; j.Likely() != is {
+			t.Errorf("%s: %s is likely where %s was found", name, j.Likely(), is)
+		}
+	}
+}

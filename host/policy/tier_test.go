@@ -276,3 +276,30 @@ func TestParseRuleThatReads(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestWhatIsShownGoesByTheLikelyTier: to show tools no tier is tried, and a decision goes
+// by the one that there is.
+func TestWhatIsShownGoesByTheLikelyTier(t *testing.T) {
+	bash := entry(t, "bash", execs)
+	for _, c := range []struct {
+		likely, is Tier
+		hidden     bool
+		effect     Effect
+	}{
+		{MaxTier, MaxTier, false, Ask},
+		{MaxTier, TierNone, false, Deny},
+		{TierNone, MaxTier, true, Ask},
+	} {
+		tried := 0
+		p := New(Options{
+			Mounts: inWork, Likely: inTier(c.likely), Tier: func() Tier { tried++; return c.is },
+			Layers: []Layer{{Ceiling: Ceiling{MinTier: &Most{Value: 1}}}},
+		})
+		if hidden := p.Hides(bash, tool.CallerAgent); hidden != c.hidden || tried != 0 {
+			t.Errorf("%s is likely: hidden is %v, and it was tried %d times", c.likely, hidden, tried)
+		}
+		if d := p.Decide(call("bash", `{"command":"ls"}`), bash, Facts{}); d.Effect() != c.effect {
+			t.Errorf("%s is likely, and there is %s: %s", c.likely, c.is, d.Effect())
+		}
+	}
+}

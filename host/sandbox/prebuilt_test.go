@@ -247,3 +247,24 @@ func TestPrebuiltCodeThatDoesNotFit(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatIsExpectedIsLoadedAndNotRun: a module of the program's own is loaded before its
+// call, one of somebody else is not touched, and neither keeps the sandbox from closing.
+func TestWhatIsExpectedIsLoadedAndNotRun(t *testing.T) {
+	pack := packed(t, probe(w.ToolOptions{}))
+	for origin, want := range map[tool.Origin]bool{tool.OriginBuiltin: true, tool.OriginFile: false, tool.OriginAdded: false} {
+		mod := probe(w.ToolOptions{})
+		mod.Origin = origin
+		cache := filepath.Join(t.TempDir(), "cache")
+		box := sandbox.New(sandbox.Options{CacheDir: cache, Prebuilt: func(string) fs.FS { return pack }, Spawn: jail.RunHelper})
+		box.Expect(mod)
+		box.Expect(mod)
+		if err := box.Close(); err != nil { // which waits
+			t.Error(err)
+		}
+		box.Expect(mod)
+		if left, err := os.ReadDir(cache); (err == nil && len(left) == 1) != want {
+			t.Errorf("%s: the cache holds %v, %v", origin, left, err)
+		}
+	}
+}

@@ -24,9 +24,13 @@ func covers(word string) *redact.Redactor {
 type keeping struct {
 	session.Store
 	drafts []session.Draft
+	fails  error
 }
 
 func (k *keeping) Append(_ context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	if k.fails != nil {
+		return nil, k.fails
+	}
 	var out []session.Event
 	for _, d := range drafts {
 		k.drafts = append(k.drafts, d)

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,5 +177,35 @@ func TestVerifyPassesErrorsOn(t *testing.T) {
 	})
 	if err != mine || report.Events != 1 {
 		t.Errorf("got %+v, %v", report, err)
+	}
+}
+
+// TestTheBeginningIsRecordedWithWhatComesFirst: a session of which nothing comes leaves
+// nothing behind, and one whose first write fails begins with the next.
+func TestTheBeginningIsRecordedWithWhatComesFirst(t *testing.T) {
+	store := &keeping{}
+	log := session.NewLog(store, "s", time.Now)
+	log.Redact(covers("hunter2"))
+	var shown []string
+	log.Observe(func(e session.Event) { shown = append(shown, string(e.Type)) })
+	log.Begin(session.Draft{Type: session.TypeSessionStarted, Body: json.RawMessage(`{"workspace":"hunter2"}`)})
+	if len(store.drafts) != 0 {
+		t.Fatalf("%d events are recorded", len(store.drafts))
+	}
+	store.fails = errors.New("no space left on device")
+	message := session.Draft{Type: session.TypeMessage, Body: json.RawMessage(`{}`)}
+	if _, err := log.Append(t.Context(), message); !errors.Is(err, store.fails) {
+		t.Errorf("got %v", err)
+	}
+	store.fails = nil
+	for range 2 {
+		events, err := log.Append(t.Context(), message)
+		if err != nil || len(events) != 1 || events[0].Type != session.TypeMessage {
+			t.Errorf("got %d events, %v", len(events), err)
+		}
+	}
+	if got := strings.Join(shown, " "); got != "session.started message message" || len(store.drafts) != 3 ||
+		store.drafts[0].Session != "s" || strings.Contains(string(store.drafts[0].Body), "hunter2") {
+		t.Errorf("shown are %s, and recorded %+v", got, store.drafts)
 	}
 }

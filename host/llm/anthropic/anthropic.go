@@ -18,6 +18,7 @@ package anthropic
 
 import (
 	"context"
+	"io"
 	"iter"
 	"net/http"
 	"strings"
@@ -54,7 +55,7 @@ type Model struct {
 func New(opts provider.Options) *Model {
 	opts = opts.Or(Defaults)
 	opts.BaseURL = strings.TrimSuffix(strings.TrimRight(opts.BaseURL, "/"), "/v1")
-	return &Model{Client: provider.Client{Options: opts, Likely: "/v1/messages is added to it", Adjust: adjust}}
+	return &Model{Client: provider.Client{Options: opts, Likely: "/v1/messages is added to it", Adjust: adjust, Limited: limited}}
 }
 
 // Stream implements [llm.Model].
@@ -64,15 +65,15 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		var resp *http.Response
+		var answer io.Closer
 		err := m.images.Ask(entries, func() (err error) {
-			resp, err = m.ask(x, settings, entries)
+			answer, err = m.ask(x, settings, entries)
 			return err
 		})
 		if err != nil {
 			return x.Explain(err)
 		}
-		defer resp.Body.Close()
+		defer answer.Close()
 		return m.decode(x, settings.model, yield)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -42,6 +43,21 @@ func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 	if e.Retryable && e.Status != http.StatusTooManyRequests && json.Unmarshal(body, &outer) == nil && validID(outer.RequestID) {
 		e.Message += " (request " + outer.RequestID + ")"
 	}
+}
+
+// limited is how long a limit holds of which nothing is left: the longest, if there are more.
+// https://platform.claude.com/docs/en/api/rate-limits
+func limited(header http.Header, now time.Time) (longest time.Duration) {
+	for _, of := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
+		name := "Anthropic-Ratelimit-" + of
+		if header.Get(name+"-Remaining") != "0" {
+			continue
+		}
+		if reset, err := time.Parse(time.RFC3339, header.Get(name+"-Reset")); err == nil {
+			longest = max(longest, reset.Sub(now))
+		}
+	}
+	return longest
 }
 
 // validID reports whether an id can be shown: nothing of a server's is, unread.

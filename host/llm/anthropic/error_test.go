@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -50,6 +51,42 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheHeadersOfLimits(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name   string
+		header map[string]string
+		want   time.Duration
+	}{
+		{"none", nil, 0},
+		{"of one that holds, and one that does not", map[string]string{"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-11-26T12:00:20Z",
+			"anthropic-ratelimit-tokens-remaining": "7000", "anthropic-ratelimit-tokens-reset": "2026-11-26T12:01:00Z"}, 20 * time.Second},
+		{"of two that hold", map[string]string{"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-11-26T12:00:20Z",
+			"anthropic-ratelimit-output-tokens-remaining": "0", "anthropic-ratelimit-output-tokens-reset": "2026-11-26T12:01:00Z"}, time.Minute},
+		{"of one that is over, and one that is no time", map[string]string{"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-11-26T11:00:00Z",
+			"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": "soon"}, 0},
+	} {
+		header := http.Header{}
+		for name, value := range tt.header {
+			header.Set(name, value)
+		}
+		if got := limited(header, now); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		model := New(options(llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("anthropic-ratelimit-tokens-remaining", "0")
+			w.Header().Set("anthropic-ratelimit-tokens-reset", time.Now().Add(9*time.Second).Format(time.RFC3339))
+			fail(w, http.StatusTooManyRequests, "rate_limit_error", "slow down")
+		}))))
+		_, err := llmtest.Collect(t.Context(), t, model, llmtest.Request())
+		if failure, ok := err.(*llm.ProviderError); !ok || failure.RetryAfter != 9*time.Second {
+			t.Errorf("got %+v", err)
+		}
+	})
 }
 
 func TestOnlyAnIDIsShown(t *testing.T) {

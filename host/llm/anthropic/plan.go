@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"regexp"
@@ -18,8 +19,8 @@ import (
 )
 
 // maxTokens is the most that an answer may have, thinking included. The API wants a
-// number, and no model has written less than it may: all models that are served since 2025 take this much
-// but for Claude Opus 4 and 4.1, which say how much they take. What is not used costs nothing.
+// number. Each model since Claude 3.7 takes this one but for Opus 4 and 4.1; those, and what
+// others serve, say how much they take. Room that is not used costs nothing.
 const maxTokens = 64_000
 
 // thinking is the form in which a model is asked to think.
@@ -31,8 +32,8 @@ const (
 	budgeted thinking = "enabled"  // within a budget: before that
 )
 
-// maxTries is how often a request is made otherwise and sent again, the first time counted:
-// a server that refuses a form of thinking, a number of tokens and a signature is not asked for more.
+// maxTries is how often a request is sent in one form or another: a server may refuse the
+// number of tokens, the form of thinking and a signature.
 const maxTries = 5
 
 // budgets are the tokens of thinking that stand for an effort.
@@ -41,8 +42,8 @@ var budgets = map[string]int64{"low": 4_096, "medium": 16_384, "high": 32_000}
 // leastBudget is what the API takes. A model that writes so little does not think, too.
 const leastBudget = 1024
 
-// thinkingOf is the form that a model takes, by its name. That of another provider's is as
-// good a guess as any: a server that refuses it is asked in the other form.
+// thinkingOf is the form that a model takes, by its name. A server that refuses it is asked in
+// the other one.
 func thinkingOf(model string) thinking {
 	for _, old := range []string{"claude-3-7", "-4-0", "-4-1", "-4-5", "-4-2025"} {
 		if strings.Contains(model, old) {
@@ -70,16 +71,16 @@ type plan struct {
 	forget    bool // it is not sent
 }
 
-// ask sends a request. If a server refuses how it was made, it is made otherwise; what
+// ask sends a request, and returns what ends its answer. If a server refuses how it was made, it is made otherwise; what
 // works then is remembered. If nothing does, the first error is the one that helps.
-func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) (*http.Response, error) {
+func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) (io.Closer, error) {
 	p := m.plan(s.model, entries)
 	var first error
 	for tries := 1; ; tries++ {
 		resp, err := m.send(x, s, p, entries)
 		if err == nil {
 			m.learn(s.model, p, entries)
-			return resp, nil
+			return resp.Body, nil
 		}
 		if first == nil {
 			first = err

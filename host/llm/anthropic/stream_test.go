@@ -1,7 +1,11 @@
 package anthropic
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -284,3 +288,49 @@ func library(stream string) (llm.Reply, error) {
 type body struct{ *strings.Reader }
 
 func (body) Close() error { return nil }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// FuzzStream answers with anything. What comes of it goes back to the API, which takes it.
+func FuzzStream(f *testing.F) {
+	for _, body := range []string{
+		"", "data: [DONE]", "data: {", "<html>", events(start, ending("end_turn"), stop), events(start), events(stop, start),
+		events(`{"type":"content_block_start","index":1,"content_block":{"type":"thinking","thinking":"a","signature":"b"}}`, `{"type":"content_block_stop","index":1}`,
+			`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a b","name":"x/y","input":{"a":1}}}`, ending("tool_use")),
+		events(`{"type":"content_block_start","content_block":{"type":"redacted_thinking","data":"secret"}}`, `{"type":"content_block_start","content_block":{"type":"text","text":" \n"}}`, stop),
+		events(`{"type":"content_block_delta","index":-1,"delta":{"type":"text_delta","text":"a"}}`, `{"type":"error","error":{"message":"`+llmtest.APIKey+`"}}`),
+		`{"type":"error","error":{"type":"not_found_error","message":"model: x"}}`,
+	} {
+		f.Add([]byte(body), 200)
+		f.Add([]byte(body), 400)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		var sent *request
+		opts := options(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			wire, err := io.ReadAll(r.Body)
+			if err == nil {
+				sent, err = read(r.Header, wire, false)
+			}
+			if err != nil && !strings.Contains(err.Error(), "data: Field required") { // whose data the API would know
+				t.Errorf("%v: %s", err, wire)
+			}
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}, nil
+		})})
+		opts.MaxStreamBytes, opts.Reasoning = 1<<16, "high"
+		model, req := New(opts), llmtest.Request()
+		reply, err := llmtest.Collect(t.Context(), t, model, req) // which checks the contract
+		if err != nil {
+			failure, ok := errors.AsType[*llm.ProviderError](err)
+			if !ok || failure.Message == "" || strings.Contains(fmt.Sprintf("%+v", failure), llmtest.APIKey) {
+				t.Errorf("got %+v", err)
+			}
+			return
+		}
+		req.Messages = append(req.Messages, reply.Messages()...)
+		if _, err := llmtest.Collect(t.Context(), t, model, req); err != nil || len(sent.Messages) == 0 {
+			t.Errorf("the second time: %v", err)
+		}
+	})
+}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -191,6 +192,9 @@ func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model, l
 	})
 	t.Run("a slow consumer is no stall", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { slow(t, newModel) })
+	})
+	t.Run("the steps of a conversation share a connection", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { connected(t, newModel) })
 	})
 	t.Run("a model answers many requests at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { concurrent(t, newModel) })
@@ -469,6 +473,24 @@ func slow(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 	if text != "Take your time, I can wait." {
 		t.Errorf("got %q", text)
+	}
+}
+
+func connected(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	model := newModel(t, []string{`{"text":"one"}`, `{"tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*"}}]}`, `{"text":"three"}`})
+	made := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		if !c.Reused {
+			made++
+		}
+	}})
+	for range 3 {
+		if _, err := Collect(ctx, t, model, Request()); err != nil {
+			t.Error(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("three requests have made %d connections", made)
 	}
 }
 

@@ -96,5 +96,6 @@ func (m *Model) ask(ctx context.Context, path string, body json.RawMessage) (jso
 	if err != nil {
 		return nil, x.Ended(err, true)
 	}
+	x.End()
 	return answer, nil
 }

@@ -46,6 +46,7 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, whole f
 			return err
 		}
 		if d.Finish != "" {
+			x.End()
 			if err := whole(*d.Usage); err != nil {
 				return err
 			}

@@ -94,6 +94,7 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 			if finish == llm.FinishStop && len(calls.list) > 0 {
 				finish = llm.FinishTools // as Ollama should have said
 			}
+			x.End()
 			yield(llm.Delta{Finish: finish, Usage: last})
 			return nil
 		}

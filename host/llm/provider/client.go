@@ -85,6 +85,9 @@ type Client struct {
 	// Adjust mends an error for a provider that says more than the status: with what it
 	// said, in full. Nil: nothing is mended.
 	Adjust func(e *llm.ProviderError, said Said, body []byte)
+	// Limited is how long the headers say that a limit holds, of a provider that has headers
+	// for it; 0 if they do not. It is asked where there is no Retry-After. Nil: nothing is.
+	Limited func(header http.Header, now time.Time) time.Duration
 }
 
 // ModelOf is the model that a request asks.

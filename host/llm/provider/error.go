@@ -148,6 +148,9 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	c.classify(e, said)
 	if e.Retryable {
 		e.RetryAfter = retryAfter(header, time.Now())
+		if e.RetryAfter == 0 && c.Limited != nil {
+			e.RetryAfter = c.Limited(header, time.Now())
+		}
 	}
 	if c.Adjust != nil {
 		c.Adjust(e, said, body)

@@ -39,6 +39,7 @@ type Exchange struct {
 	sent    bool    // the library found nothing wrong with the request
 	stream  *stream // of the answer, once there is one
 	answer  io.Closer
+	body    io.Reader // of the answer, which stream reads
 }
 
 // Begin begins an exchange; done must be called at its end.
@@ -108,7 +109,7 @@ func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, x.c.status(resp.StatusCode, resp.Header, text)
 	}
-	x.stream = x.newStream(body)
+	x.stream, x.body = x.newStream(body), body
 	resp.Body = struct {
 		io.Reader
 		io.Closer
@@ -119,6 +120,14 @@ func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 // Next is what the next line with data of the stream holds, until the next call of it;
 // io.EOF at its end. It is for whoever does not read the body of the response.
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
+
+// End reads what follows the last event of an answer: the end of the body, without which
+// the next request would have to connect anew. It comes at once or never, so the wait for
+// it is short.
+func (x *Exchange) End() {
+	x.watch.stall = 50 * time.Millisecond
+	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
+}
 
 // Ended turns what ended a stream into the error to report: an error of reading, or
 // io.EOF, where the answer has not been complete. Empty: there was no event.

@@ -153,6 +153,13 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	if mode != "wal" {
+		if version == 0 {
+			// Nothing is in the file that a journal could bring back, and one takes three
+			// flushes of the disk.
+			if err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode = MEMORY", &mode) }); err != nil {
+				return err
+			}
+		}
 		// Needs the file for itself, which SQLite's own waiting does not cover.
 		err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode = WAL", &mode) })
 		if err != nil {

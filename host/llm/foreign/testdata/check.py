@@ -19,9 +19,13 @@ import typing_extensions
 from pydantic import BaseModel
 
 
-# What a vendor documents and its library does not have: of Ollama, two fields
-# (https://github.com/ollama/ollama/blob/main/api/types.go), and most of JSON Schema.
-ALSO = re.compile(r"ollama\S* body\.((truncate|shift)|tools\[\d+\]\.function\.parameters\.\S+): nothing of this name")
+# What is documented and the libraries do not have: reasoning that goes back to a server of
+# others than OpenAI (https://api-docs.deepseek.com/guides/thinking_mode), and of Ollama two
+# fields (https://github.com/ollama/ollama/blob/main/api/types.go) and most of JSON Schema.
+ALSO = re.compile(
+    r"(openai\S* body\.messages\[\d+\]\.reasoning_content"
+    r"|ollama\S* body\.(truncate|shift|tools\[\d+\]\.function\.parameters\.\S+)): nothing of this name"
+)
 
 
 def problems(value, kind, at="body"):

@@ -153,7 +153,7 @@ func (m *Model) envelope(req llm.Request) sdk.CreateResponseRequest {
 func cacheKey(entries []*llm.Entry) string {
 	sum := sha256.New()
 	for _, e := range entries {
-		io.WriteString(sum, e.Parts[0].Text) // which fails never
+		_, _ = io.WriteString(sum, e.Parts[0].Text) // which fails never
 		if e.Role == llm.RoleUser {
 			break
 		}

@@ -89,25 +89,23 @@ type decoder struct {
 // decode yields the answer of one stream. It returns nil when the answer is complete or
 // yield returned false.
 func (d *decoder) decode(x *provider.Exchange, stream *sdk.ResponseStream) error {
-	var finish llm.Delta
 	for events := 0; ; events++ {
 		line, err := stream.RecvRaw()
 		if err != nil {
-			if finish.Finish == "" || x.Cancelled() {
-				return x.Ended(err, events == 0)
-			}
-			d.yield(finish)
-			return nil
-		}
-		if finish.Finish != "" {
-			continue // to the end, so that the connection can be used again
+			return x.Ended(err, events == 0)
 		}
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {
 			return d.m.BadEvent(line)
 		}
-		if finish, err = d.event(e, line); err != nil || d.stopped {
+		finish, err := d.event(e, line)
+		if err != nil || d.stopped {
 			return err
+		}
+		if finish.Finish != "" {
+			x.End()
+			d.yield(finish)
+			return nil
 		}
 	}
 }
