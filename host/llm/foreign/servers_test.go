@@ -60,7 +60,7 @@ func startAimock(t *testing.T) string {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if _, address, ok := strings.Cut(lines.Text(), "listening on "); ok {
-			go io.Copy(io.Discard, out) //nolint:errcheck // what it says then does not matter
+			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return strings.TrimSpace(address)
 		}
 	}
@@ -125,7 +125,7 @@ func startLiteLLM(t *testing.T, aimock string) string {
 	env := []string{"AIMOCK=" + aimock, "AIMOCK_OPENAI=" + aimock + "/v1", "AIMOCK_OPENROUTER=" + aimock + "/api/v1", "AIMOCK_GOOGLE=" + aimock + "/v1beta"}
 	out, ended := start(t, env, filepath.Join(filepath.Dir(*python), "litellm"), "--config", "litellm.yaml", "--host", host, "--port", port)
 	said := &tail{}
-	go io.Copy(said, out) //nolint:errcheck // the same
+	go func() { _, _ = io.Copy(said, out) }()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("LiteLLM has said last:\n%s", said)

@@ -15,7 +15,8 @@
 // Google's own for gemini-cli. It answers at once, so that what is measured is the
 // programs'. Each has a home and a workspace of its own, on the disk. Settings are the
 // defaults, but for the model, and for updates and telemetry where there is a switch.
-// codex and opencode are started as the native programs that their launchers start.
+// codex and opencode are started as the native programs that their launchers start; what
+// codex takes to say its version by the launcher that npm installs is shown, too.
 //
 //	version  what --version takes
 //	turn     a turn that no tool is called in
@@ -158,6 +159,9 @@ func (j job) measure(programs []*program, m *model, rounds int) (*measured, erro
 		bench.Progress("round %d of %d: %s", round, rounds, j.Name)
 		for i := range programs {
 			p := programs[(round+i)%len(programs)]
+			if j.prompt != "" && p.turn == nil {
+				continue
+			}
 			if j.fresh {
 				if err := p.settle(); err != nil {
 					return nil, err
@@ -217,6 +221,9 @@ func first(requests []request) int {
 
 func (j job) figures(m *measured, programs []string) (out []bench.Figure) {
 	for _, other := range programs[1:] {
+		if m.Took[other] == nil {
+			continue
+		}
 		f := bench.Figure{
 			Name: j.Name + " / " + other, Measured: bench.PairedRatio(m.Took[bench.Ours], m.Took[other]), AtMost: j.atMost, Unit: bench.Ratio,
 			Note: fmt.Sprintf("CPU time %.3f", bench.PairedRatio(m.CPU[bench.Ours], m.CPU[other])),
@@ -228,7 +235,7 @@ func (j job) figures(m *measured, programs []string) (out []bench.Figure) {
 		return out
 	}
 	for _, other := range programs[1:] {
-		if other != bench.Noise {
+		if other != bench.Noise && m.Memory[other] != nil {
 			out = append(out, bench.Figure{
 				Name: "memory, " + j.Name + " / " + other, Measured: bench.Round(bench.Median(m.Memory[bench.Ours]) / bench.Median(m.Memory[other])),
 				AtMost: memoryAtMost, Unit: bench.Ratio,
@@ -259,22 +266,25 @@ func (r *results) print(w io.Writer) {
 	fmt.Fprintf(w, "%d rounds, load %s before and %s after\n\n", r.Rounds, r.LoadBefore, r.LoadAfter)
 	t := bench.Table(w, tabwriter.AlignRight)
 	fmt.Fprintf(t, "\t%s\t\n", strings.Join(r.Programs, "\t"))
-	row := func(name string, value func(program string) string) {
+	row := func(name string, m *measured, value func(program string) string) {
 		fmt.Fprintf(t, "%s\t", name)
 		for _, p := range r.Programs {
-			fmt.Fprintf(t, "%s\t", value(p))
+			if m == nil || m.Took[p] != nil {
+				fmt.Fprint(t, value(p))
+			}
+			fmt.Fprint(t, "\t")
 		}
 		fmt.Fprintln(t)
 	}
-	row("", func(p string) string { return r.Versions[p] })
+	row("", nil, func(p string) string { return r.Versions[p] })
 	for _, m := range r.Jobs {
-		row(m.Name+", ms", func(p string) string { return fmt.Sprintf("%.0f", bench.MS(bench.Median(m.Took[p]))) })
-		row("least, ms", func(p string) string { return fmt.Sprintf("%.0f", bench.MS(bench.Quantile(m.Took[p], 0))) })
-		row("CPU time, ms", func(p string) string { return fmt.Sprintf("%.0f", bench.MS(bench.Median(m.CPU[p]))) })
-		row("memory, MiB", func(p string) string { return fmt.Sprintf("%.0f", bench.Median(m.Memory[p])/1024) })
+		row(m.Name+", ms", m, func(p string) string { return fmt.Sprintf("%.0f", bench.MS(bench.Median(m.Took[p]))) })
+		row("least, ms", m, func(p string) string { return fmt.Sprintf("%.0f", bench.MS(bench.Quantile(m.Took[p], 0))) })
+		row("CPU time, ms", m, func(p string) string { return fmt.Sprintf("%.0f", bench.MS(bench.Median(m.CPU[p]))) })
+		row("memory, MiB", m, func(p string) string { return fmt.Sprintf("%.0f", bench.Median(m.Memory[p])/1024) })
 		if m.Requests[bench.Ours] > 0 {
-			row("requests", func(p string) string { return fmt.Sprint(m.Requests[p]) })
-			row("first request, bytes", func(p string) string { return fmt.Sprint(m.First[p]) })
+			row("requests", m, func(p string) string { return fmt.Sprint(m.Requests[p]) })
+			row("first request, bytes", m, func(p string) string { return fmt.Sprint(m.First[p]) })
 		}
 	}
 	t.Flush()

@@ -26,7 +26,7 @@ type program struct {
 	name     string
 	argv     []string // how it is started
 	version  []string
-	turn     []string // before the prompt
+	turn     []string // before the prompt; nil: it is asked for its version only
 	env      []string // besides HOME and PATH
 	settings map[string]string
 
@@ -81,6 +81,8 @@ name = "scripted"
 base_url = "` + server + `/v1"
 wire_api = "responses"
 `},
+	}, {
+		name: "codex by npm", argv: []string{node, filepath.Join(installed, "@openai/codex/bin/codex.js")}, version: []string{"--version"},
 	}, {
 		name: "opencode", argv: []string{filepath.Join(installed, "opencode-linux-"+arch, "bin", "opencode")},
 		version: []string{"--version"}, turn: []string{"run"},
