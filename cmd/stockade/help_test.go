@@ -77,7 +77,7 @@ func TestCommandsInPagesAndExamplesParse(t *testing.T) {
 			check(page, code)
 		}
 	}
-	root := newRootCmd(&app{s: &stdio{}})
+	root := newRootCmd(&app{s: &stdio{}}, "")
 	for _, cmd := range append(commands(root), root) {
 		for line := range strings.Lines(cmd.Example) {
 			check(cmd.CommandPath(), strings.TrimSpace(line))
@@ -94,7 +94,7 @@ func TestCommandsInPagesAndExamplesParse(t *testing.T) {
 // Only what is to be copied may be wider than a terminal.
 func TestHelpFitsATerminal(t *testing.T) {
 	var out strings.Builder
-	root := newRootCmd(&app{s: &stdio{out: &out}})
+	root := newRootCmd(&app{s: &stdio{out: &out}}, "")
 	for _, cmd := range append(commands(root), root) {
 		_ = cmd.Help()
 	}
@@ -178,7 +178,7 @@ func stockadeCommands(t *testing.T, where, line string) (out [][]string) {
 
 // parses reports why the program would not understand the words.
 func parses(words []string) error {
-	root := newRootCmd(&app{s: &stdio{}})
+	root := newRootCmd(&app{s: &stdio{}}, "")
 	root.InitDefaultCompletionCmd()
 	cmd, rest, err := root.Find(words)
 	if err != nil {

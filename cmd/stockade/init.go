@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +37,9 @@ type initOptions struct {
 	provider, baseURL, model, ask string
 	here                          bool // in the file of the workspace, and not in the user's
 	yes                           bool
+
+	own     bool      // the provider is at its own address
+	dropped []initKey // what the file says of another provider
 }
 
 func newInitCmd(a *app) *cobra.Command {
@@ -78,6 +80,11 @@ func (o initOptions) keys() (out []initKey) {
 			set(k.name, strconv.Quote(k.value))
 		}
 	}
+	for _, k := range o.dropped {
+		if !slices.ContainsFunc(out, func(set initKey) bool { return set.name == k.name }) {
+			out = append(out, k)
+		}
+	}
 	switch {
 	case o.ask == "" || o.here: // a project's file never has a say
 	case o.ask == askCommands:
@@ -86,6 +93,24 @@ func (o initOptions) keys() (out []initKey) {
 		set("bash.ask", `"changes"`)
 	}
 	return out
+}
+
+// drop notes what a file says of another provider than the one that is chosen: an
+// address, a key or a price that would be taken for those of the new one.
+func (o *initOptions) drop(f *config.File) {
+	was, _, err := config.Merge(f, nil, func(string) string { return "" })
+	now := was
+	if err != nil || o.provider == "" || now.Set("model.provider", o.provider, "") != nil {
+		return
+	}
+	if o.own {
+		_ = now.Set("model.base_url", "", "") // which it takes
+	}
+	for _, name := range config.Keys() {
+		if name != "model.provider" && was.Value(name) != now.Value(name) {
+			o.dropped = append(o.dropped, initKey{name, now.Value(name)})
+		}
+	}
 }
 
 // check looks for mistakes before anything is asked.
@@ -143,6 +168,9 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		return err
 	}
 	was := err == nil
+	if f, err := config.Parse(path, config.User, old); err == nil { // or else it is not changed
+		o.drop(f)
+	}
 	text := edited(old, o.keys())
 	if err := holds(path, text, o); err != nil {
 		return &exitErr{code: exitError, message: fmt.Sprintf("%s is written in a way that init cannot change: %v", path, err),
@@ -183,12 +211,17 @@ func (a *app) initNotes(path string, o initOptions) {
 		a.s.hint("which server is asked counts from this file when you trust it: `stockade config trust`")
 	}
 	kind, _ := door.ProviderKindOf(o.provider)
-	if kind.KeyVariables != nil && !slices.ContainsFunc(append(kind.KeyVariables, a.Config.Model.APIKeyEnv), func(name string) bool { return name != "" && a.s.env(name) != "" }) {
+	variables := kind.KeyVariables
+	dropped := slices.ContainsFunc(o.dropped, func(k initKey) bool { return k.name == "model.api_key_env" })
+	if named := a.Config.Model.APIKeyEnv; named != "" && !dropped {
+		variables = []string{named}
+	}
+	if kind.KeyVariables != nil && !slices.ContainsFunc(variables, func(name string) bool { return a.s.env(name) != "" }) {
 		needed := ""
 		if o.baseURL != "" {
 			needed = ", if the server wants a key"
 		}
-		a.s.hint("the key is in no file: `export %s=...`%s", cmp.Or(a.Config.Model.APIKeyEnv, kind.KeyVariables[0]), needed)
+		a.s.hint("the key is in no file: `export %s=...`%s", variables[0], needed)
 	}
 	a.s.hint("`stockade doctor` tries it")
 }
@@ -218,6 +251,7 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 		return err
 	}
 	where := wheres[i].Letter
+	o.own = where != 's' && where != 'w'
 	o.provider = map[rune]string{'o': "openai", 'a': "anthropic", 'g': "google", 'x': "xai", 'm': "meta", 'l': door.ProviderOllama, 's': "openai", 'w': door.ProviderOffline}[where]
 	if where == 'l' {
 		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
@@ -383,6 +417,9 @@ func holds(path string, text []byte, o initOptions) error {
 		value := k.value
 		if s, err := strconv.Unquote(k.value); err == nil {
 			value = s
+		}
+		if value == "[]" {
+			value = ""
 		}
 		if err := want.Set(k.name, value, ""); err != nil {
 			return err

@@ -72,7 +72,11 @@ func (a *app) modelError(p *door.Provider, err error) error {
 		if p.Profile != config.ModelProfile {
 			exit.hint = fmt.Sprintf("name one with --model, or as %s in %s", config.ProfileKey(p.Profile, "model"), a.Dirs.AgentTOML())
 		}
-		exit.hint += "; `stockade model list --profile " + p.Profile + "` shows what there is"
+		list := "--profile " + p.Profile
+		if a.flags.provider != "" {
+			list = "--provider " + p.Name
+		}
+		exit.hint += "; `stockade model list " + list + "` shows what there is"
 	case door.FaultAddress:
 		exit.hint = "check model.base_url; `stockade config` shows where it comes from"
 	case door.FaultDenied:

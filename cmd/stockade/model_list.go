@@ -30,13 +30,15 @@ func newModelListCmd(a *app) *cobra.Command {
 		Use: "list", Short: "List the profiles, and with --profile or --all the models that their servers have",
 		Long: `List the ways to a model: what [model] says, under the name "model", and the
 profiles of the configuration. The one that answers is marked. With --profile or
---all the servers are asked which models they have. See ` + "`stockade help models`" + `.`,
-		Example: "  stockade model list\n  stockade model list --profile work\n  stockade model list --all --json | jq '.[].models'",
+--all the servers are asked which models they have, and with --provider that of
+a provider for which there is no profile. See ` + "`stockade help models`" + `.`,
+		Example: "  stockade model list\n  stockade model list --profile work\n  stockade model list --provider anthropic\n  stockade model list --all --json | jq '.[].models'",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runModelList(cmd.Context(), a, all) },
 	}
 	cmd.Flags().StringVar(&a.flags.profile, "profile", "", "list this profile alone, with the models of its server")
 	a.completeProfiles(cmd)
+	cmd.Flags().StringVar(&a.flags.provider, "provider", "", "list the models of this provider: "+strings.Join(config.Providers, ", "))
 	cmd.Flags().BoolVar(&all, "all", false, "ask the servers of all profiles for their models")
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	return cmd
@@ -107,8 +109,9 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	a.asked.Store(true) // nobody is asked for a passphrase
 	names := a.Config.Names()
 	if a.flags.profile != "" {
-		names = []string{a.flags.profile}
-		all = true
+		names, all = []string{a.flags.profile}, true
+	} else if a.flags.provider != "" {
+		names, all = []string{config.ModelProfile}, true
 	}
 	ways := []way{}
 	for _, name := range names {
@@ -154,7 +157,7 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	if !a.flags.quiet && !all && ways[0].Provider == door.ProviderOffline && a.Config.Model.Provider == door.ProviderAuto {
 		a.offer(a.findOllama(ctx))
 	}
-	if all && a.flags.profile != "" && ways[0].Problem != "" {
+	if len(names) == 1 && all && ways[0].Problem != "" {
 		return &exitErr{code: exitProvider}
 	}
 	return nil
@@ -218,6 +221,19 @@ func (a *app) findOllama(ctx context.Context) (found door.Found, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, maxLooking)
 	defer cancel()
 	return a.door().FindOllama(ctx, a.s.env, rules)
+}
+
+// offerKeys says which providers there are keys for, where none is set.
+func (a *app) offerKeys() {
+	for _, k := range door.ProviderKinds() {
+		i := slices.IndexFunc(k.KeyVariables, func(name string) bool { return a.s.env(name) != "" })
+		if i < 0 {
+			continue
+		}
+		a.s.note("%s is set, and no provider is", k.KeyVariables[i])
+		a.s.hint("ask it with `stockade --provider %s --model NAME`; `stockade model list --provider %s` lists the names", k.Name, k.Name)
+		return
+	}
 }
 
 // offer says of an Ollama how it can be asked. It is never asked unbidden: which model

@@ -49,7 +49,7 @@ func Main(args []string, s *stdio) int {
 			return
 		}
 	}()
-	root := newRootCmd(a)
+	root := newRootCmd(a, onlyCommand(args))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.close()
@@ -117,7 +117,34 @@ func jsonError(s *stdio, err error) error {
 	return err
 }
 
-func newRootCmd(a *app) *cobra.Command {
+// alone are the commands that are made without the others: those that are started most,
+// and need no other to say what is wrong. To make all of them takes a twentieth of a
+// start.
+var alone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
+
+// onlyCommand is the command of alone that the arguments name, behind flags of every
+// command; empty: it is another, or help is wanted, which knows all of them.
+func onlyCommand(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "-C", "--directory":
+			i++
+		case "-q", "--quiet", "-v", "--verbose", "--plain":
+		default:
+			wantsHelp := func(arg string) bool {
+				return strings.HasPrefix(arg, "--help") || strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "h")
+			}
+			if alone[args[i]] == nil || slices.ContainsFunc(args[i:], wantsHelp) {
+				return ""
+			}
+			return args[i]
+		}
+	}
+	return ""
+}
+
+// newRootCmd makes the program's commands, or one of alone.
+func newRootCmd(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   `stockade ["PROMPT"]`,
 		Short: "An LLM agent whose tools are sandboxed WebAssembly modules",
@@ -163,13 +190,18 @@ small offline model, so that you can try it without a key.
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
-	root.AddCommand(
-		newInitCmd(a), newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a), newDoctorCmd(a),
-		newVersionCmd(a),
-	)
-	help := newHelpCmd(a, root)
-	root.SetHelpCommand(help)
-	root.AddCommand(help)
+	if only != "" {
+		root.AddCommand(alone[only](a))
+		root.CompletionOptions.DisableDefaultCmd = true
+	} else {
+		root.AddCommand(
+			newInitCmd(a), newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a), newDoctorCmd(a),
+			newVersionCmd(a),
+		)
+		help := newHelpCmd(a, root)
+		root.SetHelpCommand(help)
+		root.AddCommand(help)
+	}
 	a.pageOutput(root)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2

@@ -191,6 +191,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 		if provider.Name == door.ProviderAuto && !a.flags.json {
+			a.offerKeys()
 			a.offer(a.findOllama(ctx))
 		}
 	}

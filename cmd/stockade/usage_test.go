@@ -10,7 +10,7 @@ import (
 // pflag takes what stands between back-quotes in a usage for the name of the
 // flag's type.
 func TestNoFlagHasASentenceForAType(t *testing.T) {
-	root := newRootCmd(&app{s: &stdio{}})
+	root := newRootCmd(&app{s: &stdio{}}, "")
 	for _, cmd := range append(commands(root), root) {
 		check := func(f *pflag.Flag) {
 			if name, _ := pflag.UnquoteUsage(f); strings.ContainsAny(name, " \t\n") {
@@ -19,5 +19,32 @@ func TestNoFlagHasASentenceForAType(t *testing.T) {
 		}
 		cmd.LocalFlags().VisitAll(check)
 		cmd.InheritedFlags().VisitAll(check)
+	}
+}
+
+// TestACommandThatIsMadeAlone is as it is among all of them.
+func TestACommandThatIsMadeAlone(t *testing.T) {
+	all := newRootCmd(&app{s: &stdio{}}, "")
+	for name := range alone {
+		root := newRootCmd(&app{s: &stdio{}}, name)
+		got, _, err := root.Find([]string{name})
+		if err != nil || got == root || len(root.Commands()) != 1 {
+			t.Fatalf("%s: %v, and %d commands", name, err, len(root.Commands()))
+		}
+		want, _, err := all.Find([]string{name})
+		if err != nil || want.UsageString() != got.UsageString() || got.HasSubCommands() {
+			t.Errorf("%s: %v; among others it is\n%s\nand alone\n%s", name, err, want.UsageString(), got.UsageString())
+		}
+	}
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"run hello", "run"}, {"-C dir -q run hello", "run"}, {"--plain --directory dir call ls", "call"}, {"version", "version"}, {"chat", "chat"},
+		{"", ""}, {"-C run", ""}, {"--help run", ""}, {"run --help", ""}, {"run -qh", ""}, {"help run", ""}, {"rnu run", ""}, {"tool run", ""},
+		{"--model m run hello", ""}, {"__complete run", ""}, {"session resume", ""},
+	} {
+		if got := onlyCommand(strings.Fields(c.args)); got != c.want {
+			t.Errorf("%q: %q is made alone, want %q", c.args, got, c.want)
+		}
 	}
 }

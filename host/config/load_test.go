@@ -210,6 +210,8 @@ func FuzzLoad(f *testing.F) {
 	for _, s := range samples {
 		f.Add([]byte(s.key + " = " + s.toml))
 	}
+	f.Add([]byte(twoProfiles))
+	f.Add([]byte("prices.\"a.b\" = {input = 1, output = 2}\nprofiles.\"\" = {}\n[profiles.x.y]\nz = 1"))
 	f.Add([]byte("[[mounts]]\na=1\n[[mounts]]\n[model]\nname='''\nx'''"))
 	f.Add([]byte("tools = {fs = true, x = [{}, [[]]]}\n\"\" = 1\n[a.b.\"c.d\"]"))
 	f.Fuzz(func(t *testing.T, data []byte) {

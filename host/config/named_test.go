@@ -44,7 +44,7 @@ func TestProfilesAreReadByTheirNames(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
-	if _, err := c.Answering("wrok"); err == nil || err.Error() != `there is no profile "wrok" (did you mean "work"?); there is model, on.this-machine, work` {
+	if _, err := c.Answering("wrk"); err == nil || err.Error() != `there is no profile "wrk" (did you mean "work"?); there is model, on.this-machine, work` {
 		t.Error(err)
 	}
 	var below []string
@@ -105,7 +105,7 @@ func TestNamesOfProfilesThatThereAreNot(t *testing.T) {
 	const work = "[profiles.work]\nprovider = 'openai'\n"
 	for name, c := range map[string]struct{ src, want string }{
 		"none is there":         {"profile = 'work'", `/user/agent.toml:1: profile: there is no profile "work"; there is model`},
-		"a typing mistake":      {"profile = 'wrok'\n" + work, `/user/agent.toml:1: profile: there is no profile "wrok" (did you mean "work"?); there is model, work`},
+		"a typing mistake":      {"profile = 'wrk'\n" + work, `/user/agent.toml:1: profile: there is no profile "wrk" (did you mean "work"?); there is model, work`},
 		"to fall back on":       {work + "fallback = ['locl', 'model']\n[profiles.local]\nprovider = 'offline'", `/user/agent.toml:3: profiles.work.fallback: there is no profile "locl" (did you mean "local"?); there is model, local, work`},
 		"of [model]":            {"model.fallback = ['x']", `/user/agent.toml:1: model.fallback: there is no profile "x"; there is model`},
 		"the profile itself":    {work + "fallback = ['work']", `/user/agent.toml:3: profiles.work.fallback: it names the profile itself`},

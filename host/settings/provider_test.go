@@ -117,6 +117,29 @@ func keep(t *testing.T, v *secret.Vault, r secret.Record) {
 	}
 }
 
+func TestVariablesThatChangeNothing(t *testing.T) {
+	m := newMachine(t)
+	m.write(userFile, "profile = 'p'\nprofiles.p.provider = 'offline'\n")
+	m.env["STOCKADE_MODEL_NAME"], m.env["OPENAI_BASE_URL"] = "x", "https://env.example"
+	for _, c := range []struct {
+		env  string
+		flag []Flag
+		want string
+	}{
+		{"", nil, "STOCKADE_MODEL_NAME is not used: the profile p answers (user " + filepath.Join(m.root, userFile) + ":1)"},
+		{"model", nil, ""}, // it is used
+		{"p", nil, ""},     // who says so knows
+		{"", []Flag{{"--profile", "profile", "p"}}, ""},
+		{"", []Flag{{"--provider", "model.provider", "openai"}}, ""},
+	} {
+		m.env["STOCKADE_PROFILE"], m.Flags = c.env, c.flag
+		m.load()
+		if got := strings.Join(m.said, "\n"); got != c.want {
+			t.Errorf("%q, %v: said %q", c.env, c.flag, got)
+		}
+	}
+}
+
 func TestWhatAProfileFallsBackOn(t *testing.T) {
 	m := newMachine(t)
 	m.write(userFile, "profile = 'a'\n[profiles.a]\nprovider = 'openai'\nmodel = 'x'\nfallback = ['b', 'c', 'model']\nmax_attempts = 2\n"+

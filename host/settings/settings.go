@@ -116,7 +116,22 @@ func Load(ctx context.Context, o Options) (*Settings, error) {
 	if err := s.Config.Check(); err != nil {
 		return nil, mistake("", "%v", err)
 	}
+	s.warnUnused()
 	return s, s.loadLayers(o)
+}
+
+// warnUnused says which variables about [model] change nothing, because a file names a
+// profile that answers.
+func (s *Settings) warnUnused() {
+	profile, from := s.Config.Profile, s.Config.Source("profile")
+	if profile == "" || profile == config.ModelProfile || strings.HasPrefix(from, "flag ") || strings.HasPrefix(from, "environment ") {
+		return
+	}
+	for _, key := range []string{"model.provider", "model.name", "model.base_url"} {
+		if variable, ok := strings.CutPrefix(s.Config.Source(key), "environment "); ok && strings.HasPrefix(variable, "STOCKADE_") {
+			s.warn("STOCKADE_PROFILE="+config.ModelProfile+" has [model] answer", "%s is not used: the profile %s answers (%s)", variable, profile, from)
+		}
+	}
 }
 
 // setFlag sets what a flag says. A model that is named is that of the profile that

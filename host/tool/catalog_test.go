@@ -239,7 +239,7 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 			}
 		}
 	}
-	for name, s := range foreign {
+	for name, s := range foreign() {
 		if _, ok := all.Find(name); ok {
 			t.Errorf("%s is found anyway", name)
 		}

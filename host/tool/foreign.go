@@ -3,6 +3,7 @@ package tool
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // stand is what stands here for a tool of another system.
@@ -41,32 +42,34 @@ var (
 // Code and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline,
 // Cursor, Copilot, goose and SWE-agent. Unlike aliases their arguments are others,
 // so that they are answered with a hint. Each is in small letters, without dashes.
-var foreign = foreignNames(map[string]stand{
-	"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
-	"write write_to_file create create_file save_file new_file":                                           standWrite,
-	"edit replace str_replace string_replace search_replace replace_in_file replace_file_content replace_string_in_file " +
-		"edit_file insert_edit_into_file update_file": standEdit,
-	"insert": standInsert,
-	"multiedit multi_edit edit_block whole_file":                                    standEdits,
-	"applypatch apply_diff patch":                                                   standPatch,
-	"str_replace_based_edit_tool str_replace_editor text_editor editor file_editor": standEditor,
-	"list list_dir list_directory list_files dir tree":                              standList,
-	"find find_files find_file find_by_name file_search search_files_by_name":       standFind,
-	"search rg ripgrep search_files search_file_content search_dir search_code codebase_search semantic_search find_in_files grep_files": standGrep,
-	"shell local_shell container_exec exec exec_command shell_command run run_command run_shell_command run_terminal_cmd run_in_terminal " +
-		"execute execute_bash terminal sh powershell cmd delete_file remove_file move_file": standCommand,
-	"bashoutput bash_output killshell kill_shell killbash job_output job_kill write_stdin": standWaits,
-	"plan think thinking finish task_complete attempt_completion " +
-		"ask_user ask_user_question askuserquestion ask_followup_question request_user_input": standAnswer,
-	"todowrite todo_write todoread todo_read todos todo write_todos update_plan update_todo_list manage_todo_list complete_task taskcreate taskupdate tasklist": standTasks,
-	"webfetch web_fetch fetch fetch_url fetch_webpage read_url url_fetch http_get http_request browser browser_action":                                          standFetch,
-	"websearch google_web_search google_search internet_search search_web":                                                                                      standWeb,
-	"download download_file": standFile,
-	"git_status git_log git_diff git_diff_unstaged git_diff_staged git_show git_blame git_branch git_branches get_changed_files": standGit,
-	"git_add git_commit git_checkout git_create_branch git_reset git_stash":                                                      standCommit,
-	"time now current_time get_time current_date get_current_date date":                                                          standTime,
-	"pwd cwd getcwd get_cwd":                         standPlace,
-	"get_system_info uname os_info environment_info": standSystem,
+var foreign = sync.OnceValue(func() map[string]stand {
+	return foreignNames(map[string]stand{
+		"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
+		"write write_to_file create create_file save_file new_file":                                           standWrite,
+		"edit replace str_replace string_replace search_replace replace_in_file replace_file_content replace_string_in_file " +
+			"edit_file insert_edit_into_file update_file": standEdit,
+		"insert": standInsert,
+		"multiedit multi_edit edit_block whole_file":                                    standEdits,
+		"applypatch apply_diff patch":                                                   standPatch,
+		"str_replace_based_edit_tool str_replace_editor text_editor editor file_editor": standEditor,
+		"list list_dir list_directory list_files dir tree":                              standList,
+		"find find_files find_file find_by_name file_search search_files_by_name":       standFind,
+		"search rg ripgrep search_files search_file_content search_dir search_code codebase_search semantic_search find_in_files grep_files": standGrep,
+		"shell local_shell container_exec exec exec_command shell_command run run_command run_shell_command run_terminal_cmd run_in_terminal " +
+			"execute execute_bash terminal sh powershell cmd delete_file remove_file move_file": standCommand,
+		"bashoutput bash_output killshell kill_shell killbash job_output job_kill write_stdin": standWaits,
+		"plan think thinking finish task_complete attempt_completion " +
+			"ask_user ask_user_question askuserquestion ask_followup_question request_user_input": standAnswer,
+		"todowrite todo_write todoread todo_read todos todo write_todos update_plan update_todo_list manage_todo_list complete_task taskcreate taskupdate tasklist": standTasks,
+		"webfetch web_fetch fetch fetch_url fetch_webpage read_url url_fetch http_get http_request browser browser_action":                                          standFetch,
+		"websearch google_web_search google_search internet_search search_web":                                                                                      standWeb,
+		"download download_file": standFile,
+		"git_status git_log git_diff git_diff_unstaged git_diff_staged git_show git_blame git_branch git_branches get_changed_files": standGit,
+		"git_add git_commit git_checkout git_create_branch git_reset git_stash":                                                      standCommit,
+		"time now current_time get_time current_date get_current_date date":                                                          standTime,
+		"pwd cwd getcwd get_cwd":                         standPlace,
+		"get_system_info uname os_info environment_info": standSystem,
+	})
 })
 
 func foreignNames(of map[string]stand) map[string]stand {
@@ -93,7 +96,7 @@ func (c *Catalog) Foreign(name string) (how string, tools []*Entry) {
 		name = name[i+2:]
 	}
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
-	s, ok := foreign[name]
+	s, ok := foreign()[name]
 	if !ok {
 		if e, ok := c.Find(name); ok && e.Module.Origin == OriginBuiltin {
 			return "use " + e.Name, []*Entry{e}

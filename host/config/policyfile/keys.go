@@ -69,10 +69,10 @@ var ceilingKeys = []key{
 		(*reader).authorities),
 
 	list("models.providers", "words", anything, `["openai", "offline"]`, word,
-		"Providers that may be asked.",
+		"Providers that may be asked, by the names that model.provider of agent.toml takes.",
 		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Providers })),
 	list("models.base_urls", "addresses", anything, `["https://llm.example.com/v1"]`, baseURL,
-		`Addresses, to the letter, at which a provider may be reached; "" is the provider's own.`,
+		`Addresses, to the letter, at which a provider may be reached; "" is each provider's own, which may also stand here itself.`,
 		bound(func(c *policy.Ceiling) *[]policy.List { return &c.BaseURLs })),
 
 	boolean("modules.unsigned", true,

@@ -278,7 +278,7 @@ var cases = []testCase{{
 }, {
 	name:   "401 is not retryable and does not repeat the key",
 	script: []string{`{"status":401,"error":{"message":"Incorrect API key provided: ` + APIKey + `.","code":"invalid_api_key"}}`},
-	check:  fails(llm.ProviderError{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided", Hint: "stockade config"}),
+	check:  fails(llm.ProviderError{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided", Hint: "stockade model list"}),
 }, {
 	name:   "429 is retryable after the time that the server asks for",
 	script: []string{`{"status":429,"headers":{"Retry-After":"7"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}`},

@@ -31,7 +31,7 @@ func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
 		retryable bool
 	}{
 		{"401", 401, `{"error":{"message":"bad key"}}`, "bad key", "OPENAI_API_KEY", false},
-		{"403", 403, `{"error":{"message":"not you"}}`, "not you", "`stockade config`", false},
+		{"403", 403, `{"error":{"message":"not you"}}`, "not you", "`stockade model list`", false},
 		{"404", 404, `{"error":{"message":"no such model"}}`, "no such model", "name of the model and the base URL", false},
 		{"400", 400, `{"error":{"message":"bad"}}`, "bad", "", false},
 		{"400, the conversation is too long", 400, `{"error":{"message":"long","code":"context_length_exceeded"}}`, "long", "too long for the model", false},

@@ -94,9 +94,9 @@ func (c *Client) EndedEarly(cause error) *llm.ProviderError {
 // KeyHint says what to do about a key that is not taken, or about none.
 func (c *Client) KeyHint() string {
 	if c.APIKey == "" {
-		return "no API key is set: set " + c.KeySource + "; `stockade config` shows which one is read"
+		return "no API key is set: set " + c.KeySource + "; `stockade model list` shows which one is read"
 	}
-	return "check the API key in " + c.KeySource + "; `stockade config` shows which one is read, and for which server"
+	return "check the API key in " + c.KeySource + "; `stockade model list` shows which one is read, and for which server"
 }
 
 func (c *Client) urlHint() string {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // What a patch may have at most.
@@ -132,7 +133,7 @@ func (p *parser) unwrap() error {
 	}
 	trim()
 	if last := len(p.lines) - 1; last > p.at {
-		if m := command.FindStringSubmatch(p.line()); m != nil && p.lines[last] == m[1] {
+		if m := command().FindStringSubmatch(p.line()); m != nil && p.lines[last] == m[1] {
 			p.lines = p.lines[:last]
 			p.at++
 			trim()
@@ -164,7 +165,7 @@ func (p *parser) unwrap() error {
 }
 
 // command is the first line of a patch that is handed to a shell.
-var command = regexp.MustCompile(`^apply_patch\s+<<\s*['"]?(\w+)['"]?\s*$`)
+var command = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^apply_patch\s+<<\s*['"]?(\w+)['"]?\s*$`) })
 
 var ops = []Op{Add, Delete, Update}
 
@@ -246,7 +247,7 @@ func (p *parser) hunk() (Hunk, error) {
 	for ; p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.at++ {
 		// Of @@ -1,3 +1,4 @@ the numbers are those of an old version, or made up, and what
 		// stands behind them need not be near.
-		if anchor := strings.TrimSpace(p.line()[2:]); anchor != "" && !numbers.MatchString(anchor) {
+		if anchor := strings.TrimSpace(p.line()[2:]); anchor != "" && !numbers().MatchString(anchor) {
 			h.Anchors = append(h.Anchors, anchor)
 		}
 	}
@@ -282,7 +283,7 @@ func (p *parser) hunk() (Hunk, error) {
 	return h, nil
 }
 
-var numbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })
 
 // Old are the lines that the hunk expects in the file.
 func (h Hunk) Old() []string {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // isDiff reports whether a file of a unified diff begins here.
@@ -18,16 +19,20 @@ func (p *parser) isPair(at int) bool {
 }
 
 // around are the lines that stand above those names and say nothing else.
-var around = regexp.MustCompile(`^(diff |Index: |index |=====|new file mode |deleted file mode |old mode |new mode )`)
+var around = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(diff |Index: |index |=====|new file mode |deleted file mode |old mode |new mode )`)
+})
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@`)
+var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@`)
+})
 
 const nowhere = "/dev/null"
 
 // diffFile reads one file of a unified diff. What such a diff can say beyond a patch, as
 // a rename, is refused.
 func (p *parser) diffFile() (File, error) {
-	for p.at < len(p.lines) && around.MatchString(p.line()) {
+	for p.at < len(p.lines) && around().MatchString(p.line()) {
 		p.at++
 	}
 	if p.at >= len(p.lines) || !p.isPair(p.at) {
@@ -91,7 +96,7 @@ func diffPath(text string) string {
 // diffHunk reads a hunk: as many lines as its header says, or as there are, since a model
 // counts badly.
 func (p *parser) diffHunk() (Hunk, error) {
-	m := hunkHeader.FindStringSubmatch(p.line())
+	m := hunkHeader().FindStringSubmatch(p.line())
 	if m == nil {
 		return p.hunk()
 	}

@@ -145,6 +145,9 @@ func (t *Transcript) Show(e session.Event) []Part {
 		t.began(e, &out)
 	case session.TypeStepEnded:
 		t.waiting, t.retry, t.thinks, t.writes = time.Time{}, nil, false, false
+		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Past { // of now, the restart has said so
+			out.rows(t.page().say(terminal.Dim, terminal.Line(words.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
+		}
 	case session.TypeTurnEnded:
 		out.rows(t.rest())
 		t.ended, _ = body[session.TurnEnded](e)
