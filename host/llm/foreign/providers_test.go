@@ -20,7 +20,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,7 +38,7 @@ import (
 type endpoint struct {
 	provider string // the package
 	server   string
-	at       func() string // the server, which starts when it is asked for first
+	at       string // its address
 	key      string
 	model    string
 	stranger string // a model for which the server answers 401; empty: it does with another key
@@ -59,7 +58,7 @@ type client interface {
 
 // of makes the provider.
 func (e *endpoint) of(key string) client {
-	o := provider.Options{BaseURL: e.at(), APIKey: key, Reasoning: e.reasoning, HTTPClient: &http.Client{Transport: e.requests}}
+	o := provider.Options{BaseURL: e.at, APIKey: key, Reasoning: e.reasoning, HTTPClient: &http.Client{Transport: e.requests}}
 	switch e.provider {
 	case "anthropic":
 		return anthropic.New(o)
@@ -70,7 +69,7 @@ func (e *endpoint) of(key string) client {
 	case "openai":
 		o.BaseURL += "/v1"
 		if e.server == "aimock as OpenRouter" {
-			o.BaseURL = e.at() + "/api/v1"
+			o.BaseURL = e.at + "/api/v1"
 		}
 		return openai.New(o)
 	case "responses":
@@ -89,7 +88,7 @@ const (
 )
 
 // endpoints are all of them.
-func endpoints(aimock, litellm func() string) []*endpoint {
+func endpoints(aimock, litellm string) []*endpoint {
 	counts := []string{cachedTokens, reasoningTokens}
 	all := []*endpoint{
 		{provider: "openai", server: "aimock", model: "gpt-5", listed: "gpt-4o", cannot: whys{notCounted: counts}},
@@ -289,7 +288,7 @@ var cases = []struct {
 // types, and compares TABLE.md.
 func TestProviders(t *testing.T) {
 	w := newWindow(t, startAimock(t))
-	all := endpoints(func() string { return w.address }, sync.OnceValue(func() string { return startLiteLLM(t, w.address) }))
+	all := endpoints(w.address, startLiteLLM(t, w.address))
 	dir := t.TempDir()
 	for _, e := range all {
 		t.Run(e.provider+", "+e.server, func(t *testing.T) {
