@@ -48,7 +48,7 @@ func start(t *testing.T, env []string, name string, args ...string) (output io.R
 		t.Fatalf("%v: run make test-providers, which installs it", err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	go func() { done <- cmd.Wait(); close(done) }()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
 	return output, done
 }

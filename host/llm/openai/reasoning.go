@@ -14,18 +14,38 @@ import (
 const (
 	reasoningContent = "reasoning_content" // DeepSeek, xAI, Moonshot, vLLM
 	reasoningText    = "reasoning"         // OpenRouter, Groq, newer vLLM
+	// thinkingBlocks is how LiteLLM has what Anthropic has signed; it comes with
+	// reasoningContent, and a model that thinks refuses to go on behind a call without.
+	thinkingBlocks = "thinking_blocks"
 )
 
 // keptReasoning is what is kept of reasoning. Some models are lost without their own in
 // the middle of a turn with calls, and each server wants it in the field in which it came.
 type keptReasoning struct {
-	Field string `json:"field"`
+	Field     string `json:"field"`
+	Signature string `json:"signature,omitempty"` // of a thinking block
 }
 
-// kept marks reasoning of the model that came in a field. The mark is of the provider by
+// thinkingBlock is one on the wire; in a stream, a piece of it.
+type thinkingBlock struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+}
+
+// signature is that of the thinking block that ends in a piece; empty: none does.
+func signature(blocks json.RawMessage) string {
+	var all []thinkingBlock
+	if json.Unmarshal(blocks, &all) != nil || len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1].Signature
+}
+
+// kept marks reasoning of the model, as it came. The mark is of the provider by
 // its name: behind those that share this package there are different servers.
-func (m *Model) kept(model, field string) *llm.KeptDelta {
-	data, _ := json.Marshal(keptReasoning{field}) // which fails never
+func (m *Model) kept(model string, k keptReasoning) *llm.KeptDelta {
+	data, _ := json.Marshal(k) // which fails never
 	return &llm.KeptDelta{Of: llm.ReasoningPart, Kept: llm.Kept{Provider: m.Name, Model: model, Data: data}}
 }
 
@@ -34,19 +54,24 @@ func (m *Model) kept(model, field string) *llm.KeptDelta {
 func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte {
 	var field string
 	var texts []string
+	var blocks []thinkingBlock
 	for _, p := range e.Parts {
 		var k keptReasoning
 		if p.Type != llm.ReasoningPart || p.Text == "" || !p.Kept.From(m.Name, model) || json.Unmarshal(p.Kept.Data, &k) != nil ||
-			k.Field != reasoningContent && k.Field != reasoningText || field != "" && k.Field != field {
+			k.Field != reasoningContent && k.Field != reasoningText && k.Field != thinkingBlocks || field != "" && k.Field != field {
 			continue
 		}
-		field, texts = k.Field, append(texts, p.Text)
+		field, texts, blocks = k.Field, append(texts, p.Text), append(blocks, thinkingBlock{"thinking", p.Text, k.Signature})
 	}
 	if field == "" {
 		return message
 	}
-	text, _ := json.Marshal(strings.Join(texts, "\n\n")) // which fails never
-	return append(append(append(message[:len(message)-1], `,"`+field+`":`...), text...), '}')
+	var value any = strings.Join(texts, "\n\n")
+	if field == thinkingBlocks {
+		value = blocks
+	}
+	reasoning, _ := json.Marshal(value) // which fails never
+	return append(append(append(message[:len(message)-1], `,"`+field+`":`...), reasoning...), '}')
 }
 
 // refusesReasoning tells an error that names the fields of reasoning, which some servers do

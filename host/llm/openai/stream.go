@@ -35,6 +35,7 @@ type delta struct {
 	Refusal   json.RawMessage `json:"refusal"`
 	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek, xAI, vLLM
 	Thoughts  json.RawMessage `json:"reasoning"`         // OpenRouter, Groq
+	Blocks    json.RawMessage `json:"thinking_blocks"`   // LiteLLM, beside the first
 	ToolCalls []callPiece     `json:"tool_calls"`
 }
 
@@ -81,7 +82,7 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 		finish  llm.FinishReason
 		last    *llm.Usage
 		events  int
-		thought string // the field of reasoning that nothing has followed yet
+		thought keptReasoning // of reasoning that nothing has followed yet
 	)
 	for {
 		line, err := stream.RecvRaw()
@@ -117,20 +118,23 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 			if n, ok := number(choice.Index); ok && n != 0 {
 				continue
 			}
-			d, field, err := m.choiceDelta(&calls, choice)
+			d, k, err := m.choiceDelta(&calls, choice)
 			if err != nil {
 				return err
 			}
 			if d.Reasoning != "" && !yield(llm.Delta{Reasoning: d.Reasoning}) {
 				return nil
 			}
-			thought, d.Reasoning = cmp.Or(field, thought), ""
-			if d.Text == "" && len(d.Calls) == 0 {
-				// Nothing to say.
-			} else if thought != "" && !yield(llm.Delta{Kept: m.kept(model, thought)}) || !yield(d) {
+			thought, d.Reasoning = cmp.Or(k, thought), ""
+			says := d.Text != "" || len(d.Calls) > 0
+			if (says || k.Signature != "") && thought.Field != "" {
+				if !yield(llm.Delta{Kept: m.kept(model, thought)}) {
+					return nil
+				}
+				thought = keptReasoning{}
+			}
+			if says && !yield(d) {
 				return nil
-			} else {
-				thought = ""
 			}
 			switch reason := provider.Text(choice.FinishReason); {
 			case reason == "":
@@ -143,20 +147,23 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 	}
 }
 
-// choiceDelta is what a choice says, and the field in which there is reasoning.
-func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, field string, err error) {
+// choiceDelta is what a choice says, and what is to be kept of its reasoning.
+func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k keptReasoning, err error) {
 	piece := c.Delta
 	if piece == nil {
 		piece = c.Message
 	}
 	if piece == nil {
-		return llm.Delta{}, "", nil
+		return llm.Delta{}, k, nil
 	}
 	d.Text = contentText(piece.Content) + contentText(piece.Refusal)
 	if d.Reasoning = contentText(piece.Reasoning); d.Reasoning != "" {
-		field = reasoningContent
+		k.Field = reasoningContent
 	} else if d.Reasoning = contentText(piece.Thoughts); d.Reasoning != "" {
-		field = reasoningText
+		k.Field = reasoningText
+	}
+	if s := signature(piece.Blocks); s != "" {
+		k = keptReasoning{thinkingBlocks, s}
 	}
 	for _, p := range piece.ToolCalls {
 		args, whole := arguments(p.Function.Arguments)
@@ -167,11 +174,11 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, field string, 
 		index, ok := number(p.Index)
 		call.Index = calls.place(index, ok, call, whole)
 		if len(calls.list) > llm.MaxCalls {
-			return d, "", m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
+			return d, k, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
 		d.Calls = append(d.Calls, call)
 	}
-	return d, field, nil
+	return d, k, nil
 }
 
 // calls tells which call a piece belongs to. The index should, but there are

@@ -20,10 +20,11 @@ from pydantic import BaseModel
 
 
 # What is documented and the libraries do not have: reasoning that goes back to a server of
-# others than OpenAI (https://api-docs.deepseek.com/guides/thinking_mode), and of Ollama two
-# fields (https://github.com/ollama/ollama/blob/main/api/types.go) and most of JSON Schema.
+# others than OpenAI (https://api-docs.deepseek.com/guides/thinking_mode,
+# https://docs.litellm.ai/docs/reasoning_content), and of Ollama two fields
+# (https://github.com/ollama/ollama/blob/main/api/types.go) and most of JSON Schema.
 ALSO = re.compile(
-    r"(openai\S* body\.messages\[\d+\]\.reasoning_content"
+    r"(openai\S* body\.messages\[\d+\]\.(reasoning_content|thinking_blocks)"
     r"|ollama\S* body\.(truncate|shift|tools\[\d+\]\.function\.parameters\.\S+)): nothing of this name"
 )
 
