@@ -15,8 +15,8 @@
 // Google's own for gemini-cli. It answers at once, so that what is measured is the
 // programs'. Each has a home and a workspace of its own, on the disk. Settings are the
 // defaults, but for the model, and for updates and telemetry where there is a switch.
-// codex and opencode are started as the native programs that their launchers start; what
-// codex takes to say its version by the launcher that npm installs is shown, too.
+// codex and opencode are started as the native programs that their launchers start; codex
+// also by its launcher, as whoever has installed it with npm starts it.
 //
 //	version  what --version takes
 //	turn     a turn that no tool is called in
@@ -56,7 +56,7 @@ type job struct {
 }
 
 var jobs = []job{
-	{Name: "version", atMost: 0.5, target: "codex"},
+	{Name: "version", atMost: 0.5, target: "codex by npm"},
 	{Name: "turn", prompt: ask, atMost: 0.1},
 	{Name: "new", prompt: ask, fresh: true, atMost: 0.1},
 	{Name: "read", prompt: askFile, atMost: 0.1},

@@ -68,8 +68,7 @@ func found(installed, dir, server string) ([]*program, error) {
 	}
 	noise := stockade
 	noise.name = bench.Noise
-	programs := []*program{&stockade, {
-		name: "codex", argv: []string{filepath.Join(installed, "@openai/codex-linux-"+arch, "vendor", triple+"-unknown-linux-musl", "bin", "codex")},
+	codex := program{
 		version: []string{"--version"}, turn: []string{"exec", "--skip-git-repo-check"},
 		settings: map[string]string{".codex/config.toml": `model = "scripted"
 model_provider = "scripted"
@@ -81,9 +80,11 @@ name = "scripted"
 base_url = "` + server + `/v1"
 wire_api = "responses"
 `},
-	}, {
-		name: "codex by npm", argv: []string{node, filepath.Join(installed, "@openai/codex/bin/codex.js")}, version: []string{"--version"},
-	}, {
+	}
+	native, byNPM := codex, codex
+	native.name, native.argv = "codex", []string{filepath.Join(installed, "@openai/codex-linux-"+arch, "vendor", triple+"-unknown-linux-musl", "bin", "codex")}
+	byNPM.name, byNPM.argv = "codex by npm", []string{node, filepath.Join(installed, "@openai/codex/bin/codex.js")}
+	programs := []*program{&stockade, &native, &byNPM, {
 		name: "opencode", argv: []string{filepath.Join(installed, "opencode-linux-"+arch, "bin", "opencode")},
 		version: []string{"--version"}, turn: []string{"run"},
 		env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1"},
