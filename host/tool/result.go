@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -189,7 +190,7 @@ type failureEnvelope struct {
 // It says which images there are, and has not their data.
 func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
-		ExecutionMS: r.Usage.Duration.Milliseconds(),
+		ExecutionMS: int64(math.Ceil(r.Usage.Duration.Seconds() * 1000)), // 0 is a call that has not run
 		DataBytes:   r.Usage.OutputBytes,
 		Fuel:        r.Usage.FuelUsed,
 		PeakMemory:  r.Usage.PeakMemoryBytes,
