@@ -5,7 +5,7 @@
 //
 //	run, chat, call, and programs that embed us ─► door: opens all of this
 //
-//	prompt ─► agent ─► llm ─► llm/openai ─► egress ─► network
+//	prompt ─► agent ─► llm ─► llm/<provider> ─► egress ─► network
 //	            │ tool.Call                                    ◄─ a call without a model begins here
 //	            ▼
 //	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant
@@ -178,7 +178,7 @@
 // A package imports only what the table in internal/archtest allows. Of that
 // table, these rules carry the promises above:
 //
-//	agent, dispatch   never   sandbox, jail, session/sqlite, llm/openai, llm/offline
+//	agent, dispatch   never   sandbox, jail, session/sqlite, llm/provider, llm/openai, llm/anthropic, llm/google, llm/ollama, llm/offline
 //	policy            never   sandbox, jail, session, config
 //	config            never   dispatch, agent, sandbox
 //	door              never   config, config/policyfile, settings
