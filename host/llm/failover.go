@@ -50,15 +50,7 @@ func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 				other := f.others[at-1]
 				model, req.Model = other.Model, other.Name
 			}
-			var failed error
-			for d, err := range model.Stream(ctx, req) {
-				if failed = err; err != nil {
-					break
-				}
-				if !yield(d, nil) {
-					return
-				}
-			}
+			failed := pass(ctx, model, req, yield)
 			if failed == nil {
 				return
 			}

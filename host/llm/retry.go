@@ -37,15 +37,7 @@ type retrier struct {
 func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		for attempt := 1; ; attempt++ {
-			var failed error
-			for d, err := range r.model.Stream(ctx, req) {
-				if failed = err; err != nil {
-					break
-				}
-				if !yield(d, nil) {
-					return
-				}
-			}
+			failed := pass(ctx, r.model, req, yield)
 			if failed == nil {
 				return
 			}
@@ -70,6 +62,20 @@ func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			}
 		}
 	}
+}
+
+// pass yields what a model answers, but for an error, which it returns. It is nil, too,
+// where the consumer wants no more.
+func pass(ctx context.Context, model Model, req Request, yield func(Delta, error) bool) error {
+	for d, err := range model.Stream(ctx, req) {
+		if err != nil {
+			return err
+		}
+		if !yield(d, nil) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // wait is the time before the attempt after the given one.

@@ -33,7 +33,7 @@ import (
 )
 
 // Defaults are the options of Anthropic itself.
-var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "the environment variable ANTHROPIC_API_KEY"}
+var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY"}
 
 // apiVersion is the one that the library speaks.
 const apiVersion = "2023-06-01"

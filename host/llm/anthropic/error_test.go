@@ -23,7 +23,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 	}{
 		{400, "invalid_request_error", "no", llm.ProviderError{Message: "no"}},
 		{400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", llm.ProviderError{Message: "Your credit balance is too low to access the Anthropic API.", Hint: "billing page"}},
-		{401, "authentication_error", "invalid x-api-key", llm.ProviderError{Message: "invalid x-api-key", Hint: "the environment variable ANTHROPIC_API_KEY"}},
+		{401, "authentication_error", "invalid x-api-key", llm.ProviderError{Message: "invalid x-api-key", Hint: "the API key in ANTHROPIC_API_KEY"}},
 		{402, "billing_error", "no", llm.ProviderError{Message: "no", Hint: "billing page"}},
 		{403, "permission_error", "no", llm.ProviderError{Message: "no", Hint: "check the API key"}},
 		{404, "not_found_error", "model: claude-nine", llm.ProviderError{Message: "there is no model claude-nine, or the key may not use it", Hint: "stockade model list"}},

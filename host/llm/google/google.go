@@ -29,7 +29,7 @@ import (
 const name = "google"
 
 // Defaults are the options of Google itself.
-var Defaults = provider.Options{Name: name, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "the environment variable GEMINI_API_KEY"}
+var Defaults = provider.Options{Name: name, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY"}
 
 // Model is a Gemini. It is safe for concurrent use.
 type Model struct {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -78,16 +77,11 @@ type usage struct {
 
 func (u usage) tokens() *llm.Usage {
 	return &llm.Usage{
-		InputTokens:     count(u.Prompt) + count(u.ToolPrompt),
-		OutputTokens:    count(u.Candidates) + count(u.Thoughts),
-		CachedTokens:    count(u.Cached),
-		ReasoningTokens: count(u.Thoughts),
+		InputTokens:     provider.Tokens(u.Prompt) + provider.Tokens(u.ToolPrompt),
+		OutputTokens:    provider.Tokens(u.Candidates) + provider.Tokens(u.Thoughts),
+		CachedTokens:    provider.Tokens(u.Cached),
+		ReasoningTokens: provider.Tokens(u.Thoughts),
 	}
-}
-
-func count(raw json.RawMessage) int {
-	n, _ := strconv.ParseInt(provider.Text(raw), 10, 64)
-	return llm.Tokens(n)
 }
 
 // decoder makes deltas of the events of one answer.

@@ -136,7 +136,7 @@ func (m *Model) show(ctx context.Context, model string) (a about, err error) {
 		return a, nil
 	}
 	a = about{remote: said.RemoteHost != "", capabilities: said.Capabilities}
-	a.most = tokens(said.Info[provider.Text(said.Info["general.architecture"])+".context_length"])
+	a.most = provider.Tokens(said.Info[provider.Text(said.Info["general.architecture"])+".context_length"])
 	for line := range strings.Lines(said.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
 			n, _ := strconv.ParseInt(f[1], 10, 64)
@@ -161,7 +161,7 @@ func (m *Model) loaded(ctx context.Context, model string) int {
 	}
 	for _, l := range said.Models {
 		if withTag(l.Name) == withTag(model) {
-			return tokens(l.Context)
+			return provider.Tokens(l.Context)
 		}
 	}
 	return 0

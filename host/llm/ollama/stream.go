@@ -3,7 +3,6 @@ package ollama
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -64,7 +63,7 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return d, m.BadEvent(raw)
 	}
-	if isSet(l.Error) {
+	if provider.IsSet(l.Error) {
 		return d, m.InStream(provider.ParseSaid(l.Error), raw)
 	}
 	d.Reasoning, d.Text = provider.Text(l.Message.Thinking), provider.Text(l.Message.Content)
@@ -89,26 +88,18 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 			d.Finish = llm.FinishTools
 		}
 	}
-	d.Usage = &llm.Usage{InputTokens: tokens(l.PromptEvalCount), OutputTokens: tokens(l.EvalCount)}
+	d.Usage = &llm.Usage{InputTokens: provider.Tokens(l.PromptEvalCount), OutputTokens: provider.Tokens(l.EvalCount)}
 	return d, nil
 }
 
 // argumentsText is the arguments of a call as text: of an object, which they are on this
 // wire, or of a string, which other servers of this API send.
 func argumentsText(raw json.RawMessage) string {
-	if !isSet(raw) {
+	if !provider.IsSet(raw) {
 		return ""
 	}
 	if raw[0] == '"' {
 		return provider.Text(raw)
 	}
 	return string(raw)
-}
-
-func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// tokens is a number of tokens.
-func tokens(raw json.RawMessage) int {
-	n, _ := strconv.ParseInt(provider.Text(raw), 10, 64)
-	return llm.Tokens(n)
 }

@@ -65,10 +65,10 @@ type usage struct {
 // count is what was used. xAI counts reasoning beside the answer, and not as a part of it.
 func (u usage) count() *llm.Usage {
 	out := llm.Usage{
-		InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens), ReasoningTokens: count(u.Completion.Reasoning),
-		CachedTokens: cmp.Or(count(u.Prompt.Cached), count(u.Hit)), CacheWriteTokens: count(u.Prompt.Written),
+		InputTokens: provider.Tokens(u.PromptTokens), OutputTokens: provider.Tokens(u.CompletionTokens), ReasoningTokens: provider.Tokens(u.Completion.Reasoning),
+		CachedTokens: cmp.Or(provider.Tokens(u.Prompt.Cached), provider.Tokens(u.Hit)), CacheWriteTokens: provider.Tokens(u.Prompt.Written),
 	}
-	if out.ReasoningTokens > 0 && count(u.TotalTokens) == out.InputTokens+out.OutputTokens+out.ReasoningTokens {
+	if out.ReasoningTokens > 0 && provider.Tokens(u.TotalTokens) == out.InputTokens+out.OutputTokens+out.ReasoningTokens {
 		out.OutputTokens += out.ReasoningTokens
 	}
 	return &out
@@ -104,14 +104,14 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 		if err := json.Unmarshal(line, &c); err != nil {
 			return m.BadEvent(line)
 		}
-		if isSet(c.Error) {
+		if provider.IsSet(c.Error) {
 			return m.InStream(provider.ParseSaid(c.Error), c.Error)
 		}
 		if provider.Text(c.Object) == "error" {
 			return m.InStream(provider.ParseSaid(line), line)
 		}
 		var u usage
-		if isSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil {
+		if provider.IsSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil {
 			last = u.count()
 		}
 		for _, choice := range c.Choices {
@@ -253,7 +253,7 @@ func (s callState) endedBy(piece llm.CallDelta) bool {
 // arguments is the text of a piece of arguments, and whether it is all of
 // them: an object, as itself (Ollama) or as the text of one.
 func arguments(raw json.RawMessage) (text string, whole bool) {
-	if !isSet(raw) {
+	if !provider.IsSet(raw) {
 		return "", false
 	}
 	if json.Unmarshal(raw, &text) != nil {
@@ -296,16 +296,8 @@ func finishReason(reason string) llm.FinishReason {
 	return llm.FinishStop // "eos", "end_turn" and other words for it
 }
 
-func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
 // number is an integer; not ok for anything else, however large.
 func number(raw json.RawMessage) (int, bool) {
 	n, err := strconv.Atoi(provider.Text(raw))
 	return n, err == nil
-}
-
-// count is a number of tokens.
-func count(raw json.RawMessage) int {
-	n, _ := number(raw)
-	return llm.Tokens(int64(n))
 }

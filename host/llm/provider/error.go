@@ -316,6 +316,15 @@ func Text(raw json.RawMessage) string {
 	return ""
 }
 
+// IsSet reports whether a field was sent, and is not null.
+func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// Tokens is a number of tokens, within reason: see [llm.Tokens]. 0: it is no number.
+func Tokens(raw json.RawMessage) int {
+	n, _ := strconv.ParseInt(Text(raw), 10, 64)
+	return llm.Tokens(n)
+}
+
 // retryAfter is how long the header asks to wait; 0 when it does not.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {

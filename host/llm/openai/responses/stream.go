@@ -341,8 +341,8 @@ func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm
 		}
 	}
 	finish := llm.Delta{Finish: llm.FinishStop, Usage: &llm.Usage{
-		InputTokens: count(r.Usage.Input), OutputTokens: count(r.Usage.Output), ReasoningTokens: count(r.Usage.Out.Reasoning),
-		CachedTokens: count(r.Usage.In.Cached), CacheWriteTokens: count(r.Usage.In.Written),
+		InputTokens: provider.Tokens(r.Usage.Input), OutputTokens: provider.Tokens(r.Usage.Output), ReasoningTokens: provider.Tokens(r.Usage.Out.Reasoning),
+		CachedTokens: provider.Tokens(r.Usage.In.Cached), CacheWriteTokens: provider.Tokens(r.Usage.In.Written),
 	}}
 	// Other servers may end all answers alike, and say it in the response only.
 	incomplete := typ == sdk.ResponseStreamEventIncomplete || provider.Text(r.Status) == string(sdk.ResponseStatusIncomplete)
@@ -355,10 +355,4 @@ func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm
 		finish.Finish = llm.FinishTools
 	}
 	return finish, nil
-}
-
-// count is a number of tokens.
-func count(raw json.RawMessage) int {
-	n, _ := strconv.Atoi(provider.Text(raw))
-	return llm.Tokens(int64(n))
 }
