@@ -195,7 +195,7 @@ func image(p *llm.Part) *sdk.ImageBlockParam {
 }
 
 // standIn is the message that stands for the conversation in an envelope.
-var standIn = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder)) })
+var standIn = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder())) })
 
 // placeholder is that message as it is on the wire.
 var placeholder = sync.OnceValue(func() []byte {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -21,7 +22,7 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 	for {
 		usage, reasons := !m.noUsage.Load(), !m.noReasoning.Load()
 		version := fmt.Sprint(m.images.Version(), " ", reasons, " ", wire.Model)
-		x.Splice(placeholder, provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) }))
+		x.Splice(placeholder(), provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) }))
 		wire.StreamOptions = nil
 		if usage {
 			wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
@@ -64,13 +65,15 @@ func (m *Model) createPlain(x *provider.Exchange, wire openai.ChatCompletionRequ
 }
 
 // placeholder is the message that stands for the conversation, as it is on the wire.
-var placeholder = marshal(standIn)
+var placeholder = sync.OnceValue(func() []byte { return marshal(standIn()) })
 
-var standIn = openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: provider.Placeholder}
+func standIn() openai.ChatCompletionMessage {
+	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: provider.Placeholder()}
+}
 
 // envelope is the request but for its messages.
 func (m *Model) envelope(req llm.Request) openai.ChatCompletionRequest {
-	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{standIn}, Stream: true, ReasoningEffort: m.Reasoning}
+	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{standIn()}, Stream: true, ReasoningEffort: m.Reasoning}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
 		if !json.Valid(params) {

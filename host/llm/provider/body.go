@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/llm"
 )
@@ -74,7 +75,7 @@ func (p Pieces) setBody(req *http.Request) {
 
 // Placeholder is a text that no request holds by chance or on purpose. A library is
 // given one message with it; an [Exchange] sends pieces in the place of that message.
-var Placeholder = "messages-" + rand.Text()
+var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
 // Splice has the pieces sent in the place of a message, which the library writes like that.
 func (x *Exchange) Splice(message []byte, pieces Pieces) { x.instead, x.pieces = message, pieces }

@@ -31,7 +31,7 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 	client := sdk.NewClientWithConfig(config)
 	for {
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.forgotten.count())
-		x.Splice(placeholder, provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) }))
+		x.Splice(placeholder(), provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) }))
 		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
 		if !m.noCacheKey.Load() {
 			wire.PromptCacheKey = cacheKey(entries)
@@ -123,16 +123,15 @@ func (f *forgotten) add(entries []*llm.Entry, model string) bool {
 }
 
 // placeholder is the item that stands for the conversation, as it is on the wire.
-var (
-	standIn     = message("user", provider.Placeholder)
-	placeholder = marshal(standIn)
-)
+var placeholder = sync.OnceValue(func() []byte { return marshal(standIn()) })
+
+func standIn() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
 
 // envelope is the request but for its items, and what may be refused of it.
 func (m *Model) envelope(req llm.Request) sdk.CreateResponseRequest {
 	yes, no := true, false
 	wire := sdk.CreateResponseRequest{
-		Model: m.ModelOf(req), Input: []any{standIn}, Store: &no, ParallelToolCalls: &yes, Stream: true,
+		Model: m.ModelOf(req), Input: []any{standIn()}, Store: &no, ParallelToolCalls: &yes, Stream: true,
 	}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
