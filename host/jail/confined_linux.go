@@ -95,6 +95,9 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		if names := cmd.Stage.Skipped(); len(names) > 0 {
 			ended.Notes = append(ended.Notes, "not made, because it is no file, directory or symbolic link: "+b.list(names))
 		}
+		if names := cmd.Stage.Unkept(); len(names) > 0 {
+			ended.Notes = append(ended.Notes, "extended attributes and ACLs are not kept, only modes are: of "+b.list(names))
+		}
 	}
 	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)

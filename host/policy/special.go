@@ -70,11 +70,15 @@ func (d *Decision) hasRead(name string) bool {
 }
 
 // After is the decision when it is known what the call changes. differs says
-// that this makes another of it, also of one that was approved: what is closed
-// is denied, and what is to be asked about is asked about each time, unless a
-// rule names the file.
+// that this makes another of it, also of one that was approved: a rule about paths
+// counts now, what is closed is denied, and what is to be asked about is asked about
+// each time, unless a rule names the file.
 func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	d.work = match.NewWork()
+	ruled := d.byPath(changes)
+	if d.effect == Deny {
+		return d, ruled
+	}
 	var sorted []string // the names of all changes, once they are asked for
 	holdsSome := func(dir string) bool {
 		if sorted == nil {
@@ -123,8 +127,8 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	if len(changes) == 0 && d.asksForChanges() && d.readsForOthers() {
 		d.reason = "others wrote it, and it could read files; it has changed none"
 	}
-	if len(d.changed) == 0 || d.effect == Deny {
-		return d, false
+	if len(d.changed) == 0 {
+		return d, ruled
 	}
 	reason := "it changes " + d.changed[0].String()
 	if more := len(d.changed) - 1; more > 0 {

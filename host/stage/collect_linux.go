@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -251,6 +250,10 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 		if err := c.access(fd, e.name, st, u, 0o400); err != nil {
 			return err
 		}
+		if err := c.attributes(dir, fd, rel, &e, 0o400); err != nil {
+			return err
+		}
+		mode = fs.FileMode(st.Mode & 0o777)
 		if e.n != nil && e.n.mode.IsRegular() {
 			return c.written(e.n, e.live, mode, u, st)
 		}
@@ -406,6 +409,9 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 	if err := c.access(fd, e.name, &e.st, u, 0o700); err != nil {
 		return err
 	}
+	if err := c.attributes(dir, fd, rel, &e, 0o700); err != nil {
+		return err
+	}
 	sub, err := unix.Openat(fd, e.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -427,33 +433,12 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 		if n, err = c.create(dir, e.name, fs.ModeDir|perm, u); err == nil {
 			err = stripXattrs(sub)
 		}
-		if err == nil && !c.inherits(dir, fd) {
-			if err = unix.Fremovexattr(sub, defaultACL); err == unix.ENODATA || err == unix.ENOTSUP {
-				err = nil
-			}
-		}
 		if err != nil {
 			unix.Close(sub)
 			return err
 		}
 	}
 	return c.directory(n, sub, rel, opaque && merged)
-}
-
-// defaultACL is what opens files to others that are made in a directory later,
-// whatever the umask is, and shows in no mode.
-const defaultACL = "system.posix_acl_default"
-
-// inherits reports whether a new directory has that from the one it is in, which is
-// fd in the upper layer: a command may have set it there.
-func (c *collector) inherits(dir *Node, fd int) bool {
-	var err error
-	if dir.origin == nil {
-		_, err = unix.Fgetxattr(fd, defaultACL, nil)
-	} else {
-		_, err = unix.Lgetxattr(c.tree.hostPath(dir.Path()), defaultACL, nil)
-	}
-	return err == nil
 }
 
 // create puts a node where the host has nothing.
@@ -492,55 +477,6 @@ func readlink(dir int, name string) (string, error) {
 		return "", err
 	}
 	return string(buf[:n]), nil
-}
-
-func hasXattr(fd int, name string) bool {
-	var value [2]byte
-	n, err := unix.Fgetxattr(fd, name, value[:])
-	return err == nil && n == 1 && value[0] == 'y'
-}
-
-// stripFile is stripXattrs for a file. Few have anything to be taken away.
-func stripFile(dir int, name string) error {
-	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), originXattr, nil); err != nil {
-		return nil
-	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return stripXattrs(fd)
-}
-
-const originXattr = "user.overlay.origin" // of what was copied from the host
-
-// stripXattrs takes away what the overlay has noted.
-func stripXattrs(fd int) error {
-	buf := make([]byte, 4<<10)
-	n, err := unix.Flistxattr(fd, buf)
-	if err == unix.ENOTSUP {
-		return nil
-	}
-	for _, name := range strings.Split(string(buf[:max(n, 0)]), "\x00") {
-		if err == nil && strings.HasPrefix(name, "user.overlay.") {
-			err = removeXattr(fd, name)
-		}
-	}
-	return err
-}
-
-// removeXattr takes an attribute away also from what nobody may write to.
-func removeXattr(fd int, name string) error {
-	err := unix.Fremovexattr(fd, name)
-	if err != unix.EACCES {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	return errors.Join(unix.Fchmod(fd, st.Mode&0o777|0o200), unix.Fremovexattr(fd, name), unix.Fchmod(fd, st.Mode&0o777))
 }
 
 // settle makes what is in the upper layer of a node ready to be renamed to the

@@ -197,6 +197,12 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 	if like != nil {
 		beneath.KeepOwner(file, like)
 	}
+	switch {
+	case n.upper != nil:
+		keepAttributes(file, n.upper.path())
+	case n.origin != nil:
+		keepAttributes(file, tree.hostPath(n.origin.path()))
+	}
 	if err := file.Chmod(n.mode.Perm()); err != nil {
 		return err
 	}

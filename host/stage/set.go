@@ -48,6 +48,7 @@ type Set struct {
 	trees     []*Tree
 	layers    []*Layer // of overlays
 	skipped   []string // that they have, and are not for the host
+	unkept    []string // whose attributes a command has set
 	failed    error    // of what they have
 	treeBytes int64    // of maxTreeBytes
 
@@ -160,6 +161,10 @@ func (s *Set) Failed() error { return s.failed }
 // makes.
 func (s *Set) Skipped() []string { return s.skipped }
 
+// Unkept are the files and directories of an overlay whose extended attributes or ACLs
+// were set. No commit makes that: nothing would show it.
+func (s *Set) Unkept() []string { return s.unkept }
+
 // Ended reports whether nothing can be done with the trees any more.
 func (s *Set) Ended() bool { return s.over.Load() }
 
@@ -210,7 +215,7 @@ func (s *Set) leave() (err error) {
 		err = errors.Join(err, tree.root.Close())
 		tree.top, tree.away = nil, nil
 	}
-	s.treeBytes, s.layers, s.trees, s.skipped = 0, nil, nil, nil
+	s.treeBytes, s.layers, s.trees, s.skipped, s.unkept = 0, nil, nil, nil, nil
 	return err
 }
 

@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// writers are the built-in tools whose path argument names what they change. A rule
+// about such a path holds for every other tool that changes it.
+var writers = []string{"apply_patch", "file_edit", "file_write", "filesystem", "insert_lines", "replace_lines"}
+
+// maxHeld is how many changed paths are held against the rules with one account of work.
+const maxHeld = 4096
+
+// aboutChanges reports whether a rule narrows what a tool may change: it has a condition
+// on the path argument, and speaks of this tool, of all, or of one of the writers.
+func (r *Rule) aboutChanges(name string) bool {
+	if r.Effect == Allow || r.Tool != name && r.Tool != AnyTool && (!slices.Contains(writers, r.Tool) || slices.Contains(writers, name)) {
+		return false
+	}
+	return slices.ContainsFunc(r.Where, onPath)
+}
+
+func onPath(c match.Condition) bool {
+	name, any := c.Name()
+	return !any || strings.EqualFold(name, tool.PatchPath)
+}
+
+// byPath holds the rules about paths against what a call has changed on its stage: a
+// command names no paths before it runs, and the tool of others names what it likes. It
+// reports whether the decision is another one now. Where the rules take more work than
+// they may, the call is denied.
+func (d *Decision) byPath(changes []tool.Change) bool {
+	var names []string
+	for _, c := range changes {
+		names = append(names, c.Path)
+		if c.From != "" {
+			names = append(names, c.From)
+		}
+	}
+	p := d.policy
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var held []int
+	for i := range p.rules {
+		if p.rules[i].aboutChanges(d.entry.Name) {
+			held = append(held, i)
+		}
+	}
+	var by *Rule
+	effect := Allow
+	for some := range slices.Chunk(names, maxHeld) {
+		work := match.NewWork()
+		for _, i := range held {
+			r := &p.rules[i]
+			if r.Effect >= effect || slices.Contains(d.over, r.identity()) || r.Effect == d.effect && r.decider() == d.by {
+				continue
+			}
+			work.Begin(i, r.Source == SourceProject)
+			switch d.changesPath(r, some, work) {
+			case match.Yes:
+				by, effect = r, r.Effect
+			case match.Unsure:
+				by, effect = r, min(effect, Ask)
+			}
+		}
+		if most, out := work.Out(); out {
+			r := &p.rules[most]
+			d.decided(Deny, From{r.Source, r.Origin}.says(r.String()),
+				fmt.Sprintf("to hold the rules against what it has changed takes more than %d units of work for %d paths, %s", match.MaxWork, maxHeld, r.tookMost()))
+			return true
+		}
+	}
+	if by == nil {
+		return false
+	}
+	d.decided(effect, by.decider(), fmt.Sprintf("the %s rule %q says %s, and it has changed such a path", by.Source, by, effect))
+	if by.Why != "" {
+		d.reason += ": " + by.Why
+	}
+	d.floor = true
+	if by.Source.own() {
+		d.asking = append(d.asking, by.identity())
+	} else {
+		d.others = true
+	}
+	return true
+}
+
+// changesPath reports whether a rule speaks of a call that has changed one of these
+// paths. A path is written absolute, or relative to where the call starts.
+func (d *Decision) changesPath(r *Rule, names []string, work *match.Work) match.Truth {
+	as := *r // what it says of one tool holds for this one
+	as.Tool = d.entry.Name
+	speaks := func(names []string) match.Truth {
+		args := match.NewArguments(d.call.Args, d.call.Cwd, work)
+		args.Derive(tool.PatchPath, func() ([]string, bool) { return names, true })
+		return as.speaks(d, args)
+	}
+	absolute := speaks(names)
+	literal := func(c match.Condition) bool { return onPath(c) && c.Kind() != match.Path }
+	if !slices.ContainsFunc(r.Where, literal) {
+		return absolute
+	}
+	relative := make([]string, len(names))
+	for i, name := range names {
+		relative[i] = name
+		if rel, err := filepath.Rel(d.call.Cwd, name); err == nil && paths.In(name, d.call.Cwd) {
+			relative[i] = filepath.ToSlash(rel)
+		}
+	}
+	if slices.ContainsFunc(r.Where, func(c match.Condition) bool { return literal(c) && c.Not() }) {
+		return min(absolute, speaks(relative))
+	}
+	return max(absolute, speaks(relative))
+}

@@ -1,0 +1,249 @@
+package stage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The ACLs of a file, as extended attributes. The default one is that of a directory: what
+// is made in it later begins with it, whatever the umask is.
+const (
+	accessACL  = "system.posix_acl_access"
+	defaultACL = "system.posix_acl_default"
+)
+
+// xattrs are the extended attributes of a file, by name.
+type xattrs map[string][]byte
+
+// maxXattr is the longest value, and the longest list of names, that Linux has, in bytes.
+const maxXattr = 64 << 10
+
+// tracked reports whether a command can set an attribute that says more than the mode, and
+// that is no note of the overlay.
+func tracked(name string) bool {
+	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, overlayXattr) || name == accessACL || name == defaultACL || name == "security.capability"
+}
+
+// xattrsOf reads the tracked attributes of a file, and whether the overlay has copied it
+// from the host. path is followed, but for its last name.
+func xattrsOf(path string) (all xattrs, copied bool, err error) {
+	list, err := grown(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
+	if err != nil {
+		return nil, false, err
+	}
+	for name := range strings.SplitSeq(string(list), "\x00") {
+		copied = copied || name == originXattr
+		if !tracked(name) {
+			continue
+		}
+		value, err := grown(func(buf []byte) (int, error) { return unix.Lgetxattr(path, name, buf) })
+		if err != nil {
+			return nil, false, fmt.Errorf("attribute %s: %w", name, err)
+		}
+		if all == nil {
+			all = xattrs{}
+		}
+		all[name] = value
+	}
+	return all, copied, nil
+}
+
+// grown reads what has a length that nobody knows before.
+func grown(read func(buf []byte) (int, error)) ([]byte, error) {
+	buf := make([]byte, 256)
+	n, err := read(buf)
+	if err == unix.ERANGE {
+		buf = make([]byte, maxXattr)
+		n, err = read(buf)
+	}
+	if err == unix.ENOTSUP || err == unix.ENODATA {
+		return nil, nil
+	}
+	return buf[:max(n, 0)], err
+}
+
+// says is the part of an attribute's value that no mode shows: of an access ACL the
+// entries of named users and groups, and that of the owning group.
+func says(name string, value []byte) string {
+	if name != accessACL {
+		return string(value)
+	}
+	return string(entriesOf(value, aclUser, aclGroupObj, aclGroup))
+}
+
+// The tags of entries of an ACL, see acl(5) and linux/posix_acl.h.
+const (
+	aclUser     = 0x02
+	aclGroupObj = 0x04
+	aclGroup    = 0x08
+)
+
+// entriesOf are those of an ACL with one of these tags. Behind a version of four bytes, an
+// entry has a tag and its rights, two bytes each, and an ID of four.
+func entriesOf(acl []byte, tags ...uint16) (out []byte) {
+	const version, entry = 4, 8
+	for acl = acl[min(version, len(acl)):]; len(acl) >= entry; acl = acl[entry:] {
+		for _, tag := range tags {
+			if binary.LittleEndian.Uint16(acl) == tag {
+				out = append(out, acl[:entry]...)
+			}
+		}
+	}
+	return out
+}
+
+// attributes takes back what a command has done to the extended attributes and ACLs of
+// something in the upper layer: nothing would show that, so no commit makes it. What took
+// the place of a file gets the attributes of that. dir is where it is, fd that directory in
+// the upper layer, and need what the mode was given to look into it.
+func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uint32) error {
+	at := fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name)
+	now, copied, err := xattrsOf(at)
+	if err != nil {
+		return err
+	}
+	var want xattrs
+	if e.n != nil && e.n.mode.IsDir() == (e.st.Mode&unix.S_IFMT == unix.S_IFDIR) && e.n.mode.Type()&^fs.ModeDir == 0 {
+		if want, _, err = xattrsOf(c.tree.hostPath(e.n.Path())); err != nil {
+			return err
+		}
+	} else if len(now) > 0 {
+		want, err = c.inherited(dir, fd, now)
+	}
+	if err != nil || len(now) == 0 && len(want) == 0 {
+		return err
+	}
+	mode, differs, set := e.st.Mode&0o777, false, false
+	apply := func(op func() error) {
+		differs = true
+		if err == nil {
+			err = writable(fd, e.name, e.st.Mode&0o777|need, op)
+		}
+	}
+	for name, value := range now {
+		was, had := want[name]
+		if had && says(name, was) == says(name, value) {
+			continue
+		}
+		set = true
+		if had {
+			continue // see below
+		}
+		if owning := entriesOf(value, aclGroupObj); name == accessACL && len(owning) > 0 {
+			// The place of the group in the mode was the mask of the ACL.
+			mode = mode&^0o070 | mode&0o070&(uint32(binary.LittleEndian.Uint16(owning[2:]))<<3)
+		}
+		apply(func() error { return unix.Lremovexattr(at, name) })
+	}
+	for name, value := range want {
+		if is, has := now[name]; !has || says(name, is) != says(name, value) {
+			set = set || !has && copied
+			apply(func() error { return unix.Lsetxattr(at, name, value, 0) })
+		}
+	}
+	if !differs || err != nil {
+		return err
+	}
+	if set {
+		c.tree.set.unkept = append(c.tree.set.unkept, c.tree.hostPath(rel))
+	}
+	e.st.Mode = e.st.Mode&^0o777 | mode
+	return unix.Fchmodat(fd, e.name, mode|need, 0)
+}
+
+// inherited are those attributes of something new that it has from its directory, whose
+// own were looked at before.
+func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
+	at := fmt.Sprintf("/proc/self/fd/%d/.", fd)
+	if dir.origin != nil {
+		at = c.tree.hostPath(dir.Path())
+	}
+	of, _, err := xattrsOf(at)
+	inherits := of[defaultACL]
+	if err != nil || inherits == nil {
+		return nil, err
+	}
+	want := xattrs{}
+	for _, name := range []string{accessACL, defaultACL} {
+		if value, has := now[name]; has && says(name, value) == says(name, inherits) {
+			want[name] = value
+		}
+	}
+	return want, nil
+}
+
+// writable calls op again for a file that its mode keeps from being written to.
+func writable(dir int, name string, mode uint32, op func() error) error {
+	err := op()
+	if err != unix.EACCES {
+		return err
+	}
+	return errors.Join(unix.Fchmodat(dir, name, mode|0o200, 0), op(), unix.Fchmodat(dir, name, mode, 0))
+}
+
+// keepAttributes gives a new file the attributes of the one at a path, as far as the host
+// lets us.
+func keepAttributes(to *os.File, from string) {
+	of, _, _ := xattrsOf(from)
+	for name, value := range of {
+		_ = unix.Fsetxattr(int(to.Fd()), name, value, 0)
+	}
+}
+
+func hasXattr(fd int, name string) bool {
+	var value [2]byte
+	n, err := unix.Fgetxattr(fd, name, value[:])
+	return err == nil && n == 1 && value[0] == 'y'
+}
+
+// stripFile is stripXattrs for a file. Few have anything to be taken away.
+func stripFile(dir int, name string) error {
+	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), originXattr, nil); err != nil {
+		return nil
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return stripXattrs(fd)
+}
+
+const (
+	overlayXattr = "user.overlay."       // what the overlay notes
+	originXattr  = "user.overlay.origin" // of what was copied from the host
+)
+
+// stripXattrs takes away what the overlay has noted.
+func stripXattrs(fd int) error {
+	buf := make([]byte, 4<<10)
+	n, err := unix.Flistxattr(fd, buf)
+	if err == unix.ENOTSUP {
+		return nil
+	}
+	for _, name := range strings.Split(string(buf[:max(n, 0)]), "\x00") {
+		if err == nil && strings.HasPrefix(name, overlayXattr) {
+			err = removeXattr(fd, name)
+		}
+	}
+	return err
+}
+
+// removeXattr takes an attribute away also from what nobody may write to.
+func removeXattr(fd int, name string) error {
+	err := unix.Fremovexattr(fd, name)
+	if err != unix.EACCES {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	return errors.Join(unix.Fchmod(fd, st.Mode&0o777|0o200), unix.Fremovexattr(fd, name), unix.Fchmod(fd, st.Mode&0o777))
+}
