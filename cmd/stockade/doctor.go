@@ -440,6 +440,9 @@ func checkPolicy(_ context.Context, a *app) finding {
 		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.home(a.Layers[i].Path), words.Plural(len(a.Layers[i].Describe()), "rule")))
 	}
 	said := strings.Join(parts, ", ")
+	if inside := inNamespace(); inside != "" {
+		return better("stockade help policy", "%s; %s", said, inside)
+	}
 	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
 		return better("stockade policy show", "%s; %s", said, unbound)
 	}

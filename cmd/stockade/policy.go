@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -140,6 +141,9 @@ func runPolicyShow(ctx context.Context, a *app) error {
 	}
 	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
 		a.s.note("warning: %s", unbound)
+	}
+	if inside := inNamespace(); inside != "" {
+		a.s.note("warning: %s", inside)
 	}
 	if a.flags.json {
 		return printJSON(a.s, out)
@@ -289,4 +293,14 @@ func runPolicyRevoke(a *app, what []string) error {
 		}
 	}
 	return nil
+}
+
+// inNamespace says that this program may not see the administrator's policy of the
+// machine; empty if it does.
+func inNamespace() string {
+	ids := jail.UserNamespace()
+	if ids == "" {
+		return ""
+	}
+	return fmt.Sprintf("this program runs in a user namespace (uid_map %s): whoever made that can have shown it another /etc, without the administrator's policy", ids)
 }

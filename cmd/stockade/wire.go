@@ -164,7 +164,7 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 	return policy.Options{
 		Mounts: mounts, Masked: a.Masked(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.Config.RequireConfirmation,
 		Changes: policy.Changes(a.Config.Bash.Changes), AskFirst: a.Config.Bash.Ask == "always",
-		Project: a.Work,
+		Project: a.Work, Home: a.s.env("HOME"),
 	}, err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -234,7 +235,7 @@ func begun(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, erro
 
 // begin makes the first event, which is recorded with the first call or turn.
 func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
-	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names()}
+	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace()}
 	for _, m := range p.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
 	}

@@ -13,7 +13,7 @@ import (
 
 // writers are the built-in tools whose path argument names what they change. A rule
 // about such a path holds for every other tool that changes it.
-var writers = []string{"apply_patch", "file_edit", "file_write", "filesystem", "insert_lines", "replace_lines"}
+var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
 // maxHeld is how many changed paths are held against the rules with one account of work.
 const maxHeld = 4096

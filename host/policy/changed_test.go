@@ -1,7 +1,10 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -90,5 +93,47 @@ func TestAnAnswerAboutAChangedPath(t *testing.T) {
 	opts.Rules = append(opts.Rules, answer)
 	if d := decide(); d.effect != Allow {
 		t.Error(d.effect, d.reason)
+	}
+}
+
+// The directory bin of a home is asked about wherever the home is.
+func TestTheProgramsOfAHomeAreAskedAbout(t *testing.T) {
+	for name, want := range map[string]Effect{"/work/bin/ls": Ask, "/work/bin": Ask, "/work/sub/bin/ls": Allow, "/work/binary": Allow} {
+		opts := staging()
+		opts.Home, opts.Rules = "/work", []Rule{rule(t, "bash below /work", SourceUser)}
+		d, _ := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.Created, name, 0o755)})
+		if d.effect != want {
+			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
+		}
+	}
+}
+
+// A tool whose path argument names what it changes is one of the writers.
+func TestTheWritersAreTheBuiltInToolsThatChangeFiles(t *testing.T) {
+	data, err := os.ReadFile("../../guests/dist/index.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []struct {
+		Manifest struct {
+			Tools []struct {
+				Name         string
+				Capabilities struct{ Files string }
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &modules); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range modules {
+		for _, tool := range m.Manifest.Tools {
+			if tool.Capabilities.Files == "write" {
+				names = append(names, tool.Name)
+			}
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, writers) {
+		t.Errorf("%q change files", names)
 	}
 }

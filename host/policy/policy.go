@@ -38,6 +38,9 @@ type Options struct {
 	// Project is the directory of the workspace, in which answers of scope
 	// "project" hold. Empty: there are none.
 	Project string
+	// Home is the home directory of the user, whose bin shells look into for programs.
+	// Empty: there is none.
+	Home string
 	// Changes is what becomes of what commands change, where they can be staged.
 	// Default: [ChangesStaged].
 	Changes Changes
@@ -66,6 +69,7 @@ type Policy struct {
 	askHosts   bool
 	ceiling    Ceiling
 	project    string
+	home       string
 	tier       func() Tier
 	likely     func() Tier
 	changes    Changes
@@ -90,6 +94,7 @@ func New(opts Options) *Policy {
 		askHosts:   opts.AskHosts,
 		ceiling:    ceiling,
 		project:    opts.Project,
+		home:       opts.Home,
 		tier:       func() Tier { return TierNone },
 		changes:    cmp.Or(opts.Changes, ChangesStaged).under(ceiling.Changes),
 		askFirst:   opts.AskFirst || len(ceiling.AskFirst) > 0,

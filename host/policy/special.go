@@ -105,6 +105,9 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			if d.entry.Capabilities.Exec != "" {
 				s, special = changedByCommand(c, name, find)
 			}
+			if home := d.policy.home; !special && home != "" && paths.In(host, filepath.Join(home, "bin")) {
+				s, special = paths.HomeBin, true
+			}
 			if target, out := leavesMounts(d.share, c); out && !special {
 				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
 			}

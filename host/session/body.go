@@ -16,6 +16,9 @@ type Started struct {
 	Workspace string   `json:"workspace"`
 	Mounts    []string `json:"mounts"` // PATH:ro or PATH:rw
 	Tools     []string `json:"tools"`
+	// UIDMap is the map of user IDs of the program, where it is not that of the system:
+	// the administrator's policy may be another than that of the machine then.
+	UIDMap string `json:"uid_map,omitempty"`
 }
 
 // TurnStarted is the body of turn.started.

@@ -93,7 +93,9 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 			"team": {defaultACL: acl(7, 6)}, "team/new": {accessACL: acl(7, 6)}, "team/sub": {accessACL: acl(7, 6), defaultACL: acl(7, 6)}, "team/sub/other": other,
 		} {
 			got, _, err := xattrsOf(w.Path("ws/" + name))
-			if err != nil || !maps.EqualFunc(got, want, func(a, b []byte) bool { return says(accessACL, a) == says(accessACL, b) && (entriesOf(a, aclUser) != nil || string(a) == string(b)) }) {
+			if err != nil || !maps.EqualFunc(got, want, func(a, b []byte) bool {
+				return says(accessACL, a) == says(accessACL, b) && (entriesOf(a, aclUser) != nil || string(a) == string(b))
+			}) {
 				t.Errorf("far %t: %s has %q, %v", far, name, got, err)
 			}
 		}

@@ -106,6 +106,9 @@ func Repository(name string, moves bool) []string {
 // RepositorySpecial is the entry for what [Repository] speaks of.
 var RepositorySpecial = Special{"HEAD/..", Closed, "a part of a git repository", gitRuns}
 
+// HomeBin is the entry for the directory bin of a home, wherever that is.
+var HomeBin = Special{"bin/*", Asked, foundByName, shellRuns}
+
 // ClosedHint is what can be done about a closed path.
 const ClosedHint = "no tool changes it, and no rule allows one to; a person can by hand"
 

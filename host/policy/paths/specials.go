@@ -12,6 +12,7 @@ const (
 	ours       = "it decides what tools may do"
 	editorRuns = "the editor can run what it says"
 	agentRuns  = "an agent can run what it says"
+	agentReads = "agents do what it says"
 	shellRuns  = "every new shell runs it"
 	loginRuns  = "it is run when you log in"
 	toolRuns   = "a tool that you use runs what it names"
@@ -19,6 +20,8 @@ const (
 	hasTokens  = "it can hold passwords and tokens"
 	ofSystem   = "it holds passwords, keys or rights of this machine"
 )
+
+const foundByName = "a program that is found by its name"
 
 // specials is the one list of paths that need care. A pattern with a star at
 // its beginning has one name. For what is not here see RATIONALE, "Why are some
@@ -76,9 +79,13 @@ var specials = slices.Concat(
 		".mcp.json", ".cursor/**", ".codex/**", ".gemini/**", ".opencode/**", "opencode.json", ".continue/**", ".windsurf/**", ".roo/**",
 		".kiro/**", ".amazonq/**", ".junie/**", ".qwen/**", ".trae/**", ".crush.json", "crush.json", ".config/opencode/**", ".config/goose/**",
 		".aider.conf.yml"),
+	those(Asked, "instructions for agents", agentReads,
+		"AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md", ".cursorrules", ".windsurfrules", ".clinerules/**",
+		".roorules", ".goosehints", ".github/copilot-instructions.md", ".github/instructions/**", ".github/prompts/**", ".github/agents/**",
+		".github/chatmodes/**", ".rules"),
 	// Not all of it: worktrees are kept in there.
 	those(Asked, "agent configuration", agentRuns,
-		".claude.json", ".claude/settings*", ".claude/hooks/**", ".claude/commands/**", ".claude/agents/**", ".claude/skills/**",
+		".claude.json", ".claude/settings*", ".claude/hooks/**", ".claude/rules/**", ".claude/commands/**", ".claude/agents/**", ".claude/skills/**",
 		".claude/plugins/**"),
 
 	those(Asked, "shell configuration", shellRuns,
@@ -99,12 +106,29 @@ var specials = slices.Concat(
 	those(Asked, "programs of your session", loginRuns, ".config/autostart/**"),
 	those(Asked, "services of your session", loginRuns, ".config/systemd/**"),
 	those(Asked, "the environment of your session", loginRuns, ".config/environment.d/**"),
-	those(Asked, "programs of your session", loginRuns, ".config/plasma-workspace/**", ".config/i3/**", ".config/sway/**", ".config/hypr/**"),
+	those(Asked, "programs of your session", loginRuns,
+		".config/plasma-workspace/**", ".config/i3/**", ".i3/**", ".config/sway/**", ".config/hypr/**", ".config/awesome/**", ".config/bspwm/**",
+		".config/sxhkd/**", ".config/openbox/**", ".config/qtile/**", ".config/xmonad/**", ".xmonad/**", ".config/herbstluftwm/**",
+		".config/river/**", ".config/labwc/**", ".config/niri/**", ".config/wayfire.ini", ".config/leftwm/**", ".config/polybar/**",
+		".config/waybar/**", ".fluxbox/**", ".fvwm/**", ".fvwm2rc", ".icewm/**", ".stumpwmrc", ".stumpwm.d/**", ".ratpoisonrc", ".twmrc",
+		".xbindkeysrc", ".xbindkeysrc.scm", ".skhdrc", ".yabairc", ".config/skhd/**", ".config/yabai/**", ".hammerspoon/**"),
 	those(Asked, "a program of your session", loginRuns, ".xsession"),
 	those(Asked, "services of your session", loginRuns, ".local/share/systemd/**", ".local/share/dbus-1/**"),
 	those(Asked, "a program of your menu", loginRuns, ".local/share/applications/**"),
 	those(Asked, "services of your session", loginRuns, "LaunchAgents/**"),
-	those(Asked, "a program that is found by its name", shellRuns, ".local/bin/**", ".cargo/bin/**"),
+	// For bin of a home that is elsewhere see [HomeBin].
+	those(Asked, foundByName, shellRuns,
+		".local/bin/**", ".cargo/bin/**", "go/bin/**", "home/*/bin/**", "Users/*/bin/**", "root/bin/**", ".bun/bin/**", ".deno/bin/**",
+		".dotnet/tools/**", ".volta/bin/**", ".pyenv/shims/**", ".rbenv/shims/**", ".nodenv/shims/**", ".jenv/shims/**", ".goenv/shims/**",
+		".asdf/shims/**", ".local/share/mise/shims/**"),
+	those(Asked, "what chooses the versions of programs", shellRuns, ".nvm/**", ".sdkman/**"),
+	those(Asked, "what a virtual environment runs in your shell", shellRuns, ".venv/bin/activate*", "venv/bin/activate*", ".venv/Scripts/activate*", "venv/Scripts/activate*"),
+	those(Asked, "a filter that less runs", toolRuns, ".lessfilter"),
+	those(Asked, "plugins of Docker", toolRuns, ".docker/cli-plugins/**"),
+	those(Asked, "configuration or tokens of a forge", toolRuns, ".config/gh/**", ".config/glab-cli/**"),
+	those(Asked, "the configuration of a build", toolRuns, ".bazelrc", "user.bazelrc", ".bazeliskrc"),
+	those(Asked, "a program that Bazel starts", toolRuns, "tools/bazel"),
+	those(Asked, "what a tool runs first", toolRuns, ".pylintrc", "pylintrc", ".ycm_extra_conf.py"),
 	those(Asked, "configuration or keys of ssh", toolRuns, ".ssh/**"),
 	those(Asked, "configuration or keys of GnuPG", toolRuns, ".gnupg/**"),
 	those(Asked, "configuration or keys of a cloud", toolRuns, ".aws/**"),

@@ -1,0 +1,26 @@
+package jail
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// systemIDs is the map of user IDs outside of all user namespaces, see user_namespaces(7).
+var systemIDs = []string{"0", "0", "4294967295"}
+
+// UserNamespace returns the map of user IDs of this process, in the form of
+// /proc/self/uid_map and in one line, where it is not that of the system; else it is empty.
+// Whoever has made such a namespace may have shown this program another root directory,
+// and so another policy. Rootless containers have one, too.
+func UserNamespace() string {
+	data, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return "unknown"
+	}
+	ids := strings.Fields(string(data))
+	if slices.Equal(ids, systemIDs) {
+		return ""
+	}
+	return strings.Join(ids[:min(len(ids), 30)], " ") // ten ranges
+}
