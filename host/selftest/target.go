@@ -11,6 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
@@ -59,6 +60,8 @@ type Guest struct {
 	// Asked has the command run on a stage. It is told of each question about it,
 	// and answers that. Nil: it is not staged, and every question is answered yes.
 	Asked func(policy.Question) bool
+	// Denied are patterns of paths that a rule for every tool denies.
+	Denied []string
 	// Together is the memory that all guests with the same number may have
 	// together. 0 is the default.
 	Together uint64
@@ -229,6 +232,13 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	if g.Command == "" {
 		// Not asked about, or what the guest says would be told when it has ended.
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
+	}
+	for _, pattern := range g.Denied {
+		c, err := match.NewCondition(match.Path, tool.PatchPath, pattern, false)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		rules = append(rules, policy.Rule{Effect: policy.Deny, Tool: policy.AnyTool, Where: []match.Condition{c}, Source: policy.SourceAdmin})
 	}
 	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules, Network: reach}
 	if g.Asked != nil {
