@@ -17,6 +17,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -34,6 +35,7 @@ func Main(args []string, s *stdio) int {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
+	limitMemory(s, sandbox.DefaultMemoryBytes)
 	a := &app{s: s, known: new(redact.Redactor), signals: signals}
 	out := &output{w: s.out, failed: cancel}
 	s.out, a.stdout = out, out
