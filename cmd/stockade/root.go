@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,7 +32,7 @@ func Main(args []string, s *stdio) int {
 	// The program holds little for long, and a search makes a lot of garbage:
 	// collecting it more often would be an eighth of its time.
 	if s.env("GOGC") == "" {
-		debug.SetGCPercent(400)
+		sandbox.LimitGarbage(400)
 	}
 	limitMemory(s, sandbox.DefaultMemoryBytes)
 	a := &app{s: s, known: new(redact.Redactor), signals: signals}
