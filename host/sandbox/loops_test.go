@@ -361,7 +361,10 @@ func pluginLoops() (out []endless) {
 			return code(body, call(p, name, params...), call(p, "free", w.LocalGet(0)), call(p, "free", w.LocalGet(1)))
 		}
 	}
-	bodies := map[string][]func(*plugin) []byte{"alloc": {alloc(1), alloc(1000), alloc(1 << 20), alloc(48 << 20)}}
+	used := func(p *plugin) []byte { // each page of it
+		return p.call("store_u64", p.call("alloc", w.I64Const(4096)), w.I64Const(1))
+	}
+	bodies := map[string][]func(*plugin) []byte{"alloc": {alloc(1), used, alloc(1 << 20), alloc(48 << 20)}}
 	for _, name := range pluginFunctions {
 		if name != "alloc" {
 			bodies[name] = []func(*plugin) []byte{fresh(name, 16), fresh(name, 60<<10), fresh(name, 1<<20-100)}
