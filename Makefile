@@ -92,6 +92,13 @@ test-race: guests helper ## run the tests of what runs at the same time (RACED) 
 	$(GO) test -race -skip 'Tiers|Attacks|Mutants|Cases|Everyday|Reading' ./host/jail
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
+# Each loop runs for a third of a second, and for LOOP (2s) if that took 8 MiB more; the
+# twenty that took most run in six calls at once, too. LOOP=20s takes a quarter of an hour.
+.PHONY: test-engine-memory
+LOOP ?= 2s
+test-engine-memory: helper ## run each instruction and each function of the host in a loop, and measure how much memory the process takes
+	$(GO) test -trimpath -vet=off -count 1 -timeout 60m -run TestLoopsAreBounded ./host/sandbox -loops -loop-long $(LOOP)
+
 .PHONY: test-jail
 test-jail: helper ## run the tests of the jail at all tiers, with all attacks, as two users, and without each of its layers
 	$(GO) test -count 1 ./host/jail -all

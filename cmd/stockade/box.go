@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
@@ -16,9 +17,22 @@ import (
 // prebuilt is the native code that this program was built with.
 var prebuilt = guests.Native
 
+// ownMemory is what this program may have beside the memory of tools, in bytes.
+const ownMemory = 256 << 20
+
+// limitMemory limits the memory of this process to that of the tools, in bytes, and its own.
+// Near the limit garbage is collected more often than GOGC says; nothing fails. A person's
+// GOMEMLIMIT counts instead. What tools have mapped is not in it, but counted already.
+func limitMemory(s *stdio, tools uint64) {
+	if s.env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(tools + ownMemory))
+	}
+}
+
 // sandboxOptions are those of this program. Compiling is shown, because it takes a
 // second or more for each module, once.
 func (a *app) sandboxOptions() sandbox.Options {
+	limitMemory(a.s, uint64(a.Config.ToolMemoryTotal))
 	return sandbox.Options{
 		CacheDir: a.Dirs.Compiled(), MemoryBytes: uint64(a.Config.ToolMemoryTotal),
 		Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,

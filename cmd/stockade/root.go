@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -32,8 +32,9 @@ func Main(args []string, s *stdio) int {
 	// The program holds little for long, and a search makes a lot of garbage:
 	// collecting it more often would be an eighth of its time.
 	if s.env("GOGC") == "" {
-		debug.SetGCPercent(400)
+		sandbox.LimitGarbage(400)
 	}
+	limitMemory(s, sandbox.DefaultMemoryBytes)
 	a := &app{s: s, known: new(redact.Redactor), signals: signals}
 	out := &output{w: s.out, failed: cancel}
 	s.out, a.stdout = out, out

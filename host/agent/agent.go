@@ -312,7 +312,14 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	if t.step == t.a.opts.MaxSteps {
 		limit = fmt.Sprintf("Tool call limit reached (%d). Answer now with what you have.", t.a.opts.MaxSteps)
 	}
-	carriedOut := calls[:min(len(calls), t.a.opts.MaxCallsPerStep)]
+	var carriedOut, refused []llm.CallData
+	for i, c := range calls {
+		if i < t.a.opts.MaxCallsPerStep && c.Function.Dropped == 0 {
+			carriedOut = append(carriedOut, c)
+		} else {
+			refused = append(refused, c)
+		}
+	}
 	toolCalls := make([]tool.Call, len(carriedOut))
 	for i, c := range carriedOut {
 		toolCalls[i] = tool.Call{
@@ -324,7 +331,7 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	if err == nil && t.repeated(carriedOut, results) {
 		t.end.Reason, t.end.Limit = session.EndLimit, "repeated_calls"
 	}
-	for _, c := range calls[len(carriedOut):] {
+	for _, c := range refused {
 		refusal, recordErr := t.refuse(ctx, c, limit)
 		results, err = append(results, refusal), errors.Join(err, recordErr)
 	}
@@ -367,11 +374,18 @@ func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
 	return false
 }
 
-// refuse answers a call beyond the number that one step may have.
+// refuse answers a call beyond the number that one step may have, or one whose arguments
+// were too large.
 func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
-	r.Err.Hint, r.Usage.Start = tool.Advise("call it again in your next reply"), time.Now()
+	r.Err.Hint = tool.Advise("call it again in your next reply")
+	if n := c.Function.Dropped; n > 0 {
+		r = tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "not run: its arguments have %d bytes; those of one call may have %d, and those of all calls of a reply %d",
+			n, llm.MaxArgumentBytes, llm.MaxReplyArgumentBytes)
+		r.Err.Hint = tool.Advise("pass less: divide the work among several calls, each in a reply of its own")
+	}
+	r.Usage.Start = time.Now()
 	if limit != "" {
 		r.Err.Hint, r.LimitMessage = nil, limit
 	}

@@ -388,6 +388,22 @@ func TestResultsStandInTheOrderOfTheirCalls(t *testing.T) {
 	b.checkHistory()
 }
 
+func TestACallWithTooLargeArgumentsIsToldSo(t *testing.T) {
+	large := fmt.Sprintf("b ls {%q:%q}", "path", strings.Repeat("x", llm.MaxArgumentBytes))
+	b := newBench(t, Options{}, calls("a ls {}", large, "c ls {}"), text("done"))
+	_, end := b.run(t.Context(), "go")
+	if end.Reason != session.EndAnswered || end.Calls != 3 || end.Failed != 1 {
+		t.Errorf("got %+v", end)
+	}
+	if diff := cmp.Diff([]string{"a a", "b  INVALID_ARGUMENTS", "c c"}, results(t, b.model.asked[1].Messages)); diff != "" {
+		t.Error(diff)
+	}
+	if len(b.tools.got) != 2 {
+		t.Errorf("%d calls were carried out", len(b.tools.got))
+	}
+	b.checkHistory()
+}
+
 func TestCallsBeyondTheLimitOfAStepAreToldSo(t *testing.T) {
 	b := newBench(t, Options{MaxCallsPerStep: 2, MaxSteps: 2}, calls("a ls {}", "b ls {}", "c ls {}", "d ls {}"), calls("e ls {}", "f ls {}", "g ls {}"), text("done"))
 	_, end := b.run(t.Context(), "go")

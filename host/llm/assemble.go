@@ -14,13 +14,16 @@ import (
 )
 
 // Limits on one reply. A reply comes from the network, so what it may cost is
-// fixed here; a reply over a limit is a [ProviderError] that is not retryable.
+// fixed here; a reply over a limit is a [ProviderError] that is not retryable. A call over
+// MaxArgumentBytes or MaxReplyArgumentBytes only loses its arguments, see
+// [FunctionData.Dropped].
 const (
 	MaxTextBytes          = 4 << 20 // text of one reply
 	MaxReasoningBytes     = 4 << 20 // reasoning of one reply, and as much that is kept
 	maxParts              = 1000    // of one reply, but for its calls
-	maxArgumentBytes      = 2 << 20 // arguments of one call
-	maxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
+	MaxArgumentBytes      = 2 << 20 // arguments of one call
+	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
+	maxDroppedBytes       = 64 << 20
 	MaxCalls              = 128     // calls of one reply
 )
 
@@ -96,6 +99,7 @@ type Assembler struct {
 	reasoning int                // bytes of it
 	keptBytes int
 	argBytes  int // of all calls
+	dropped   int // bytes of arguments
 	finish    FinishReason
 	usage     Usage
 	err       error
@@ -112,6 +116,7 @@ type part struct {
 type callParts struct {
 	id, name string
 	args     []byte
+	dropped  int // bytes of arguments that it had; 0: args are all
 	kept     *Kept
 }
 
@@ -231,14 +236,18 @@ func (a *Assembler) addCall(d CallDelta) error {
 	if c.name == "" { // some servers repeat the name in each piece
 		c.name = strings.ToValidUTF8(d.Name[:min(len(d.Name), maxNameBytes)], "")
 	}
-	if len(d.Arguments) > maxArgumentBytes-len(c.args) {
-		return a.tooMuch("a tool call with more than %d bytes of arguments", maxArgumentBytes)
+	n := len(d.Arguments)
+	if c.dropped == 0 && n <= MaxArgumentBytes-len(c.args) && n <= MaxReplyArgumentBytes-a.argBytes {
+		c.args = append(c.args, d.Arguments...)
+		a.argBytes += n
+		return nil
 	}
-	if len(d.Arguments) > maxReplyArgumentBytes-a.argBytes {
-		return a.tooMuch("tool calls with more than %d bytes of arguments", maxReplyArgumentBytes)
+	a.argBytes -= len(c.args)
+	n += len(c.args)
+	c.args, c.dropped, a.dropped = nil, c.dropped+n, a.dropped+n
+	if a.dropped > maxDroppedBytes {
+		return a.tooMuch("tool calls with more than %d bytes of arguments", maxDroppedBytes)
 	}
-	c.args = append(c.args, d.Arguments...)
-	a.argBytes += len(d.Arguments)
 	return nil
 }
 
@@ -272,8 +281,9 @@ func (a *Assembler) Reply() Reply {
 		if strings.TrimSpace(args) == "" {
 			args = "{}" // how models call a tool without arguments
 		}
-		args = repaired(args)
-		r.Calls = append(r.Calls, NewCall(c.id, c.name, args))
+		call := NewCall(c.id, c.name, repaired(args))
+		call.Function.Dropped = c.dropped
+		r.Calls = append(r.Calls, call)
 	}
 	return r
 }

@@ -37,8 +37,8 @@ func TestAssemblerMakesAReply(t *testing.T) {
 		want: Reply{
 			Text: "text comes first",
 			Calls: []CallData{
-				{"x", "function", FunctionData{"ls", `{"path":"."}`}},
-				{"y", "function", FunctionData{"glob", `{"pattern":"*"}`}},
+				{"x", "function", FunctionData{Name: "ls", Arguments: `{"path":"."}`}},
+				{"y", "function", FunctionData{Name: "glob", Arguments: `{"pattern":"*"}`}},
 			},
 			Finish: FinishTools,
 		},
@@ -49,7 +49,24 @@ func TestAssemblerMakesAReply(t *testing.T) {
 			{Finish: FinishTools},
 		},
 		want: Reply{
-			Calls:  []CallData{{"x", "function", FunctionData{"", "{}"}}},
+			Calls:  []CallData{{"x", "function", FunctionData{Arguments: "{}"}}},
+			Finish: FinishTools,
+		},
+	}, {
+		name: "a call with too large arguments loses them, and the others keep theirs",
+		deltas: []Delta{
+			{Calls: []CallDelta{{ID: "x", Name: "write", Arguments: strings.Repeat("x", MaxArgumentBytes)}, {Index: 1, ID: "y", Name: "ls", Arguments: `{}`}}},
+			{Calls: []CallDelta{{Arguments: "yz"}, {Index: 2, ID: "z", Name: "write", Arguments: `"` + strings.Repeat("z", MaxArgumentBytes-2) + `"`}}},
+			{Calls: []CallDelta{{Index: 3, ID: "last", Name: "write", Arguments: strings.Repeat("x", MaxArgumentBytes)}}},
+			{Finish: FinishTools},
+		},
+		want: Reply{
+			Calls: []CallData{
+				{"x", "function", FunctionData{Name: "write", Arguments: "{}", Dropped: MaxArgumentBytes + 2}},
+				{"y", "function", FunctionData{Name: "ls", Arguments: "{}"}},
+				{"z", "function", FunctionData{Name: "write", Arguments: `"` + strings.Repeat("z", MaxArgumentBytes-2) + `"`}},
+				{"last", "function", FunctionData{Name: "write", Arguments: "{}", Dropped: MaxArgumentBytes}}, // 4 MiB of all calls
+			},
 			Finish: FinishTools,
 		},
 	}, {

@@ -134,6 +134,9 @@ type CallData struct {
 type FunctionData struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"` // JSON text as the model sent it; may be malformed
+	// Dropped is how many bytes of arguments the model sent, where these were too many to
+	// be kept: the call cannot be carried out. 0: Arguments are all.
+	Dropped int `json:"dropped,omitempty"`
 }
 
 // ResultData is the data of a tool_result message.

@@ -87,19 +87,21 @@ func TestHowACommandEnds(t *testing.T) {
 		exit           int // -1 for none
 		stdout, stderr string
 	}{
-		"it returns":         {code: both(), result: `{"output":"out: [redacted]","stderr":"err: [redacted]","exit_code":0}`},
-		"it exits with 0":    {code: both(w.CmdExitWith(0), w.Unreachable()), result: `{"output":"out: [redacted]","stderr":"err: [redacted]","exit_code":0}`},
-		"it says nothing":    {code: command(), result: `{"output":"","exit_code":0}`},
-		"it exits with 3":    {code: both(w.CmdExitWith(3), w.Unreachable()), want: tool.CodeFailed, says: "probe exited with code 3", exit: 3, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it exits with -1":   {code: both(w.CmdExitWith(-1), w.Unreachable()), want: tool.CodeFailed, says: "code 4294967295", exit: 1<<32 - 1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"as if it was late":  {code: both(w.CmdExitWith(-0x1000_0001), w.Unreachable()), want: tool.CodeFailed, says: "exited with code", exit: 0xefff_ffff, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it traps":           {code: both(w.Unreachable()), want: tool.CodeTrap, says: "crashed", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it never ends":      {code: both(w.Loop(w.Br(0))), limits: quick, want: tool.CodeTimeout, says: "timed out", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it has no fuel":     {code: both(w.Loop(w.Br(0))), limits: policy.Limits{Fuel: 100_000}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it pays late":       {code: command(w.CmdPrint(1, w.CmdBase, 1<<16), w.CmdExitWith(0)), limits: policy.Limits{Fuel: 5000, OutputBytes: 100}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 100)},
-		"it has no memory":   {code: both(w.GrowForever(), w.Drop()), limits: policy.Limits{MemoryBytes: 1 << 20}, want: tool.CodeMemory, says: "memory limit", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it prints for ever": {code: command(forever), limits: policy.Limits{Fuel: 10_000_000, OutputBytes: 100}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 100)},
-		"its memory ends":    {code: command(w.CmdPrint(1, w.CmdEnd-1, 2), w.CmdExitWith(4)), want: tool.CodeFailed, says: "code 4", exit: 4},
+		"it returns":                         {code: both(), result: `{"output":"out: [redacted]","stderr":"err: [redacted]","exit_code":0}`},
+		"it exits with 0":                    {code: both(w.CmdExitWith(0), w.Unreachable()), result: `{"output":"out: [redacted]","stderr":"err: [redacted]","exit_code":0}`},
+		"it says nothing":                    {code: command(), result: `{"output":"","exit_code":0}`},
+		"it exits with 3":                    {code: both(w.CmdExitWith(3), w.Unreachable()), want: tool.CodeFailed, says: "probe exited with code 3", exit: 3, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it exits with -1":                   {code: both(w.CmdExitWith(-1), w.Unreachable()), want: tool.CodeFailed, says: "code 4294967295", exit: 1<<32 - 1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"as if it was late":                  {code: both(w.CmdExitWith(-0x1000_0001), w.Unreachable()), want: tool.CodeFailed, says: "exited with code", exit: 0xefff_ffff, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it traps":                           {code: both(w.Unreachable()), want: tool.CodeTrap, says: "crashed", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it never ends":                      {code: both(w.Loop(w.Br(0))), limits: quick, want: tool.CodeTimeout, says: "timed out", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it has no fuel":                     {code: both(w.Loop(w.Br(0))), limits: policy.Limits{Fuel: 100_000}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it pays late":                       {code: command(w.CmdPrint(1, w.CmdBase, 1<<16), w.CmdExitWith(0)), limits: policy.Limits{Fuel: 5000, OutputBytes: 100}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 100)},
+		"it has no memory":                   {code: both(w.GrowForever(), w.Drop()), limits: policy.Limits{MemoryBytes: 1 << 20}, want: tool.CodeMemory, says: "memory limit", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it gives up where it has no memory": {code: both(w.I32Const(1000), w.MemoryGrow(), w.Drop(), w.CmdExitWith(2)), limits: policy.Limits{MemoryBytes: 1 << 20}, want: tool.CodeMemory, says: "memory limit of 1 MiB", exit: 2, stdout: "out: [redacted]", stderr: "err: [redacted]"},
+		"it does without more memory":        {code: both(w.I32Const(1000), w.MemoryGrow(), w.Drop()), limits: policy.Limits{MemoryBytes: 1 << 20}, result: `{"output":"out: [redacted]","stderr":"err: [redacted]","exit_code":0}`},
+		"it prints for ever":                 {code: command(forever), limits: policy.Limits{Fuel: 10_000_000, OutputBytes: 100}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 100)},
+		"its memory ends":                    {code: command(w.CmdPrint(1, w.CmdEnd-1, 2), w.CmdExitWith(4)), want: tool.CodeFailed, says: "code 4", exit: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mod := described(t, c.code, tool.Run{})

@@ -69,7 +69,12 @@ func judge(v verdict) (tool.Result, error) {
 	case v.err != nil:
 		return crashed(v), nil
 	case v.toolErr != nil:
-		return reported(v.toolErr, v.limits.OutputBytes), nil
+		r := reported(v.toolErr, v.limits.OutputBytes)
+		if m, ok := starved(v); ok && r.Err.ExitCode != nil { // what allocators do then
+			r.Err.Code, r.Err.Type, r.Err.Hint = m.Err.Code, m.Err.Type, m.Err.Hint
+			r.Err.Message = fmt.Sprintf("%s (%s)", m.Err.Message, r.Err.Message)
+		}
+		return r, nil
 	}
 	raw, wrong := toolOutput(v.out)
 	if wrong != "" {
@@ -142,13 +147,12 @@ func exhausted(v verdict) tool.Result {
 
 func crashed(v verdict) tool.Result {
 	var (
-		start  *memoryError
-		kept   *dialect.MemoryError
-		fault  *abi.Fault
-		exit   *sys.ExitError
-		r      tool.Result
-		memory = cmp.Or(v.inst.memory, &memory{})
+		start *memoryError
+		kept  *dialect.MemoryError
+		fault *abi.Fault
+		exit  *sys.ExitError
 	)
+	r, full := starved(v)
 	switch {
 	case errors.As(v.err, &start):
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s cannot run: %v", v.call.Tool, start)
@@ -160,14 +164,7 @@ func crashed(v verdict) tool.Result {
 	case errors.As(v.err, &kept):
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs %v", v.call.Tool, kept)
 		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(kept.Key, kept.Limit))
-	case memory.denied:
-		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
-			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
-		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.MemoryKey, v.limits.MemoryBytes))
-	case memory.full:
-		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
-			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
-		r.Err.Hint = tool.Advise("call fewer tools at the same time").And(v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit()))
+	case full:
 	case errors.Is(v.err, meter.ErrDepth):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
 			v.call.Tool, admit.MaxDepth*16>>20)
@@ -189,6 +186,25 @@ func crashed(v verdict) tool.Result {
 	}
 	r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
 	return r
+}
+
+// starved is the failure of a guest that has asked for memory and got none; false: it
+// has got all.
+func starved(v verdict) (r tool.Result, ok bool) {
+	memory := cmp.Or(v.inst.memory, &memory{})
+	switch {
+	case memory.denied:
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
+			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
+		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.MemoryKey, v.limits.MemoryBytes))
+	case memory.full:
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
+			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
+		r.Err.Hint = tool.Advise("call fewer tools at the same time").And(v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit()))
+	default:
+		return r, false
+	}
+	return r, true
 }
 
 // reported turns the tool's own error into the envelope's.

@@ -51,7 +51,6 @@ func (m *memory) Reallocate(size uint64) []byte {
 	if m.back {
 		return m.mapped.Bytes()[:m.start]
 	}
-	m.grown = m.grown || m.start > 0 && size > m.start
 	size = max(size, m.start)
 	switch {
 	case size > uint64(len(m.mapped.Bytes()))-m.beside:
@@ -61,6 +60,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		m.full = true
 		return nil
 	}
+	m.grown = m.grown || m.start > 0 && size > m.start
 	m.peak = max(m.peak, size)
 	return m.mapped.Bytes()[:size]
 }

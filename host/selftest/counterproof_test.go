@@ -35,6 +35,9 @@ func weak(change func(*Guest)) func(*testing.T, *Sandbox) Target {
 	return func(_ *testing.T, real *Sandbox) Target { return weakened(real, change) }
 }
 
+// copied is what the host has copied last.
+var copied []byte
+
 // short is the patience with attacks that nothing else stops. It is longer than
 // what they take on the real sandbox.
 const short = 2 * deadline
@@ -74,7 +77,7 @@ func proofs() []proof {
 			git-hook-planted own-configuration-planted secret-file-read
 			hard-link-made hard-link-write read-only-create read-only-truncate read-only-write nothing-mounted-read nothing-mounted-write
 			masked-read masked-write masked-moved masked-link symlink-exchanged descriptor-flood disk-quota rewrite-flood huge-file mount-replaced
-			table-grow table-grow-slowly
+			table-grow table-grow-slowly references
 			result-not-utf8 error-long stdout-flood stderr-flood log-long progress-flood
 			exec-not-granted exec-other-command exec-other-directory exec-while-initializing
 			http-not-granted kv-not-granted kv-write-not-granted secret-not-granted search-not-granted
@@ -120,6 +123,15 @@ func proofs() []proof {
 				return real.Run(ctx, g)
 			})
 		}, attacks: `memory-kept blocks-kept`},
+		{name: "the host copies all for each block", target: func(_ *testing.T, real *Sandbox) Target {
+			return targetFunc(func(ctx context.Context, g Guest) Outcome {
+				o := real.Run(ctx, g)
+				for range 64 {
+					copied = make([]byte, 18<<20)
+				}
+				return o
+			})
+		}, attacks: `blocks-copied`},
 		{name: "what is read is what another call has stored", target: func(_ *testing.T, real *Sandbox) Target {
 			return targetFunc(func(ctx context.Context, g Guest) Outcome {
 				o := real.Run(ctx, g)

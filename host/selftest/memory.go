@@ -3,6 +3,8 @@ package selftest
 import (
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -37,6 +39,7 @@ func memoryAttacks() []Attack {
 		{Name: "grow-beyond-limit", Tries: "Grow the memory beyond the limit of the call, at once and page by page.", run: growBeyondLimit},
 		{Name: "table-grow", Tries: "Grow a table to twenty million elements.", run: tableGrow(1, 20_000_000)},
 		{Name: "table-grow-slowly", Tries: "Grow a table to five million elements, piece by piece.", run: tableGrow(50, 100_000)},
+		{Name: "references", Tries: "Have the engine make more than a million references to a function.", run: references},
 		{Name: "memory-of-all-calls", kinds: reactors, Tries: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
 		{Name: "memory-kept", Tries: "Use up the memory of all calls for good by crashing with it.", run: memoryKept},
 	}, pluginMemoryAttacks()...)
@@ -97,6 +100,40 @@ func tableGrow(times, by int) func(t *trial) (string, error) {
 		}
 		return fmt.Sprintf("memory: a table of %d elements (table.grow says -1)", r.returned(size)), nil
 	}
+}
+
+// made is how many bytes and objects the host has made while something ran, at least: what
+// it makes for attacks beside this one does not come three times. It stops at what is few.
+func made(few func(bytes, objects uint64) bool, run func() error) (bytes, objects uint64, err error) {
+	var before, after runtime.MemStats
+	bytes, objects = math.MaxUint64, math.MaxUint64
+	for range 3 {
+		runtime.ReadMemStats(&before)
+		err := run()
+		runtime.ReadMemStats(&after)
+		bytes, objects = min(bytes, after.TotalAlloc-before.TotalAlloc), min(objects, after.Mallocs-before.Mallocs)
+		if err != nil || few(bytes, objects) {
+			return bytes, objects, err
+		}
+	}
+	return bytes, objects, nil
+}
+
+// references are 48 bytes each, of an engine that makes one whenever it is asked to.
+func references(t *trial) (string, error) {
+	const times, most = 1_300_000, 1_000_000
+	few := func(_, objects uint64) bool { return objects < most }
+	_, objects, err := made(few, func() error {
+		s := &script{}
+		c := s.add("ref.func")
+		s.always(c, times-1)
+		_, err := t.toTheEnd(Guest{}, s, c, times)
+		return err
+	})
+	if err == nil && !few(0, objects) {
+		err = fmt.Errorf("the host has made %d objects", objects)
+	}
+	return "memory: a reference to a function is made once", err
 }
 
 // all is what the guests below may have together.

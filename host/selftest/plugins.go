@@ -192,6 +192,7 @@ func pluginMemoryAttacks() []Attack {
 		ended("block-flood", "Ask for blocks until the host has no memory left.", small, blocks(1<<20, 4096), tool.CodeMemory, "memory").of(plugin),
 		ended("small-block-flood", "Ask for blocks of a byte until the host has no memory left for its notes.", Guest{Limits: policy.Limits{MemoryBytes: limit, Fuel: 1 << 40}},
 			blocks(1, 1<<24), tool.CodeMemory, "memory").of(plugin),
+		{Name: "blocks-copied", Tries: "Have the host copy all blocks for each further one.", kinds: plugin, run: blocksCopied},
 		{Name: "blocks-of-all-calls", Tries: "Use more memory of the host in two calls at the same time than all calls may have.", kinds: plugin, run: blocksOfAllCalls},
 		{Name: "blocks-kept", Tries: "Use up the memory of all calls for good by crashing with blocks of it.", kinds: plugin, run: blocksKept},
 		ended("variable-flood", "Keep variables until the host has no memory left.", Guest{}, func(s *script) {
@@ -202,6 +203,26 @@ func pluginMemoryAttacks() []Attack {
 			s.always(first, 1000)
 		}, tool.CodeFailed, "variables").of(plugin),
 	}
+}
+
+// blocksCopied asks for blocks of 64 KiB up to 20 MiB, where there is no room for twice as
+// many as for 16 MiB.
+func blocksCopied(t *trial) (by string, err error) {
+	const limit, most = 20 << 20, 512 << 20
+	few := func(bytes, _ uint64) bool { return bytes < most }
+	bytes, _, err := made(few, func() error {
+		s := &script{}
+		s.always(s.add("extism.alloc", int64(64<<10)), 1000)
+		o, err := t.script(Guest{Limits: policy.Limits{MemoryBytes: limit}}, s)
+		if err == nil {
+			by, err = stopped(o, "memory", tool.CodeMemory)
+		}
+		return err
+	})
+	if err == nil && !few(bytes, 0) {
+		err = fmt.Errorf("the host has made %d MiB", bytes>>20)
+	}
+	return by, err
 }
 
 // blocksOfAllCalls has one guest wait with its blocks until another has asked for as many.

@@ -61,7 +61,7 @@ type Bodies struct {
 	r    reader
 	next int
 
-	undeclared int64 // the start function, if ref.func must not name it; or -1
+	declared []bool // the functions that ref.func may name; nil until the first does
 
 	body  Body
 	depth int // labels around the instruction that is read
@@ -69,7 +69,7 @@ type Bodies struct {
 
 // Bodies returns a reader of the module's functions.
 func (m *Module) Bodies() *Bodies {
-	b := &Bodies{m: m, undeclared: m.undeclaredStart()}
+	b := &Bodies{m: m}
 	b.body.Func = uint32(m.ImportedFuncs())
 	for _, s := range m.Sections {
 		if s.ID == SectionCode {
@@ -80,19 +80,18 @@ func (m *Module) Bodies() *Bodies {
 	return b
 }
 
-// undeclaredStart returns the start function if nothing outside of functions
-// names it. ref.func cannot either then, which is checked here because whoever
-// exports the start function takes that away.
-func (m *Module) undeclaredStart() int64 {
-	if !m.HasStart {
-		return -1
-	}
-	for _, at := range m.FuncRefs {
-		if i, _ := binary.Uvarint(m.Raw[at:]); i == uint64(m.Start) {
-			return -1
+// declares reports whether something outside of functions names a function. ref.func
+// can name no other. That is checked here because whoever rewrites ref.func, or exports
+// the start function, takes the engine's own check away.
+func (b *Bodies) declares(function uint32) bool {
+	if b.declared == nil {
+		b.declared = make([]bool, b.m.Count[KindFunc])
+		for _, at := range b.m.FuncRefs {
+			i, _ := binary.Uvarint(b.m.Raw[at:])
+			b.declared[i] = true
 		}
 	}
-	return int64(m.Start)
+	return b.declared[function]
 }
 
 // Next reads the next function; false when there is none or when it is
@@ -268,7 +267,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 	case immFunc:
 		at := r.pos
 		in.Arg = b.index(r, KindFunc)
-		if in.Op == OpRefFunc && int64(in.Arg) == b.undeclared {
+		if in.Op == OpRefFunc && r.ok() && !b.declares(in.Arg) {
 			r.failAt(at, "undeclared reference to function %d", in.Arg)
 		}
 	case immIndirect:

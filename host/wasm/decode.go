@@ -356,8 +356,11 @@ func (d *decoder) elements(r *reader) {
 				r.failAt(at, "element segment %d has the unsupported kind 0x%02x", i, kind)
 			}
 		}
+		at := r.pos
 		k := r.count(MaxElements, 1, "elements")
-		d.m.ElementItems += k
+		if d.m.ElementItems += k; d.m.ElementItems > MaxElements {
+			r.failAt(at, "more than %d elements in all segments", MaxElements)
+		}
 		for j := 0; j < k && r.ok(); j++ {
 			if exprs {
 				d.constant(r, "element")
@@ -413,6 +416,10 @@ func (d *decoder) data(r *reader) {
 
 // funcRef reads the index of a function.
 func (d *decoder) funcRef(r *reader) {
+	if len(d.m.FuncRefs) == MaxFuncRefs {
+		r.failAt(r.pos, "more than %d references to functions outside of functions", MaxFuncRefs)
+		return
+	}
 	d.m.FuncRefs = append(d.m.FuncRefs, uint32(r.pos))
 	r.index(d.m.Count[KindFunc], "function")
 }

@@ -425,3 +425,33 @@ func TestDecodeAllocatesInProportion(t *testing.T) {
 
 // allowance is what Decode may allocate, as its documentation promises.
 func allowance(inputBytes int) int { return 32*inputBytes + 384<<10 }
+
+// TestDecodeBoundsReferences: what names functions outside of functions is refused before
+// much is kept of it. The first two are 63 MB.
+func TestDecodeBoundsReferences(t *testing.T) {
+	segments := func(n, items int, flags byte, item []byte) []byte {
+		segment := slices.Concat([]byte{flags}, map[byte][]byte{1: {0}, 5: {0x70}}[flags], wasmtest.U32(uint32(items)), bytes.Repeat(item, items))
+		return wasmtest.Section(wasm.SectionElement, wasmtest.U32(uint32(n)), bytes.Repeat(segment, n))
+	}
+	refs := bytes.Repeat([]byte{0xd2, 0}, 40<<10)
+	for name, data := range map[string][]byte{
+		"elements":         module(typeSection, funcSection, segments(60, wasm.MaxElements, 1, []byte{0}), codeSection),
+		"null elements":    module(typeSection, funcSection, segments(20, wasm.MaxElements, 5, []byte{0xd0, 0x70, 0x0b}), codeSection),
+		"long expressions": module(typeSection, funcSection, segments(10, 60, 5, append(refs, 0x0b)), codeSection),
+		"initial values": module(typeSection, funcSection, wasmtest.Section(wasm.SectionGlobal, wasmtest.U32(600),
+			bytes.Repeat(slices.Concat([]byte{0x70, 0}, refs, []byte{0x0b}), 600)), codeSection),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := wasm.Decode(data)
+			runtime.ReadMemStats(&after)
+			if _, ok := errors.AsType[*wasm.FormatError](err); !ok || !strings.Contains(err.Error(), "more than ") {
+				t.Errorf("got %v", err)
+			}
+			if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
+				t.Errorf("%d MiB were allocated", got>>20)
+			}
+		})
+	}
+}

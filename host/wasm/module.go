@@ -22,7 +22,8 @@ const (
 	MaxTags        = 1 << 10
 	MaxExports     = 1 << 16
 	MaxSegments    = 1 << 20 // of each kind; a Go module has 38 to 100 thousand
-	MaxElements    = 1 << 20 // of one element segment; a 49 MiB compiler has 20 thousand
+	MaxElements    = 1 << 20 // of all element segments; a 49 MiB compiler has 20 thousand
+	MaxFuncRefs    = 1 << 21 // see Module.FuncRefs
 	MaxNameBytes   = 4096
 )
 

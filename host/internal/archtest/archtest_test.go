@@ -90,7 +90,7 @@ var table = map[string][]string{
 	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/command": {"host/policy/paths", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
-	"host/sandbox/dialect/extism":  {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
+	"host/sandbox/dialect/extism":  {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/tools": {"host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/tool", "host/wasm"},
 

@@ -145,7 +145,7 @@ func TestSuitesPass(t *testing.T) {
 // cache, is used only by a program of the same fuel.Version. So that has to
 // change with what is written for any module of the suite.
 func TestVersionNamesWhatIsWritten(t *testing.T) {
-	const want = "3 077a4044d3e292d3"
+	const want = "4 8e52bc736d448f41"
 	files, err := filepath.Glob(filepath.Join(suitesDir(t), "v2", "testdata", "*.wasm"))
 	if err != nil || len(files) < 1000 {
 		t.Fatalf("%d modules, %v", len(files), err)

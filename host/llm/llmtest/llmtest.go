@@ -35,7 +35,7 @@ const APIKey = "sk-llmtest-0123456789abcdef"
 
 // MaxStreamBytes and StallTimeout are the bounds that newModel gives the model.
 const (
-	MaxStreamBytes = 1 << 20
+	MaxStreamBytes = 16 << 20
 	StallTimeout   = 20 * time.Second
 )
 
@@ -259,6 +259,12 @@ var cases = []testCase{{
 	needs:  TextArguments,
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":"{\"pattern\": \"*.c"}],"usage":{}}`},
 	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"pattern": "*.c`))),
+}, {
+	name:   "too large arguments are dropped, and the reply is whole",
+	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"` + strings.Repeat("x", llm.MaxArgumentBytes) + `"}}],"chunk_bytes":65536,"usage":{}}`},
+	check: answers(callsReply("", llm.CallData{ID: "a", Type: "function", Function: llm.FunctionData{
+		Name: "glob", Arguments: "{}", Dropped: llm.MaxArgumentBytes + len(`{"pattern":""}`),
+	}})),
 }, {
 	name:   "a call without arguments gets an empty object",
 	script: []string{`{"tool_calls":[{"id":"a","name":"list_tasks"}],"usage":{}}`},

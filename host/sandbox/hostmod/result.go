@@ -35,20 +35,29 @@ func (r record) bytes(g *guest, at int, data []byte) error { return r.list(g, at
 
 // list writes a list of items that are size bytes each: pointer and number.
 func (r record) list(g *guest, at int, data []byte, size int, align uint32) error {
-	if g.alloc == nil {
-		alloc, err := abi.AllocatorOf(g.mod, abi.ImportRealloc)
-		if err != nil {
-			return err
-		}
-		g.alloc = &alloc
+	alloc, err := g.allocator()
+	if err != nil {
+		return err
 	}
-	ptr, err := g.alloc.Lower(withoutReturn(g.ctx), g.mod, data, align)
+	ptr, err := alloc.Lower(withoutReturn(g.ctx), g.mod, data, align)
 	if err != nil {
 		return err
 	}
 	r.u32(at, ptr)
 	r.u32(at+4, uint32(len(data)/size))
 	return nil
+}
+
+// allocator is the guest's own. It is found once in a call: the engine makes a stack for it.
+func (g *guest) allocator() (*abi.Allocator, error) {
+	if g.world != nil && g.world.alloc != nil {
+		return g.world.alloc, nil
+	}
+	alloc, err := abi.AllocatorOf(g.mod, abi.ImportRealloc)
+	if g.world != nil && err == nil {
+		g.world.alloc = &alloc
+	}
+	return &alloc, err
 }
 
 // layout is where the parts of a result<T, error> lie, in bytes.

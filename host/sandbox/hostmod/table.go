@@ -87,7 +87,6 @@ type guest struct {
 	mod     api.Module
 	mem     abi.Memory
 	stack   []uint64
-	alloc   *abi.Allocator // once a result needs it: finding it takes as long as using it
 }
 
 // option decodes the discriminant of an optional parameter.

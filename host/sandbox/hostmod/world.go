@@ -7,6 +7,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/stage"
@@ -32,6 +33,7 @@ type World struct {
 	// Redact takes secrets out of what the guest says before that is cut.
 	Redact *redact.Redactor
 
+	alloc     *abi.Allocator // of the guest; nil until a result needs it
 	search    *search.Search // that was begun and not collected
 	hostCalls uint64
 	logBytes  int

@@ -217,6 +217,7 @@ var ownFunctions = []function{
 		return code(w.LocalSet(1), w.RefNull(w.FuncRef), w.LocalGet(1), w.TableGrow(0))
 	}},
 	{name: "table.size", own: only([]byte{0xfc, 16, 0})},
+	{name: "ref.func", own: func(m *Machine) []byte { return code(w.RefFunc(m.base+addedPlay), w.Drop(), w.I32Const(0)) }},
 	{name: "state.set", sig: i32s(1), own: done(w.GlobalSet(globalState))},
 	{name: "state.get", own: only(w.GlobalGet(globalState))},
 	// Ends the module without a report: with the result at an address, or what the
@@ -436,6 +437,7 @@ func (m *Machine) add(b *w.Builder, o Options) {
 	for range globalState {
 		b.Global(i32, true, w.I32Const(0))
 	}
+	b.Global(w.FuncRef, false, w.RefFunc(m.base+addedPlay)) // without which ref.func cannot name it
 	const at = 0
 	b.Func("", i32x1, i32x1, i32s(2), m.play()) // addedPlay
 	b.Func("", i32x1, []w.ValType{i64}, nil,    // addedOperand: the operand at an address

@@ -34,6 +34,7 @@ type emitter struct {
 	depth    uint32 // global
 	deep     bool   // the depth of calls is limited
 	help     *helpers
+	refs     *references
 
 	body   *wasm.Body
 	flow   *flow
@@ -64,7 +65,7 @@ const (
 // function appends the instrumented body to out, without its size.
 func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.ValType) []byte {
 	*e = emitter{
-		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, deep: e.deep, help: e.help,
+		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, deep: e.deep, help: e.help, refs: e.refs,
 		body: b, flow: f, out: out, scopes: e.scopes[:0], state: stale, live: true, direct: f.tries, setAt: -1,
 	}
 	e.wraps = e.deep && f.calls
@@ -250,8 +251,14 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	case wasm.OpElse, wasm.OpEnd:
 		e.leave(i, in, startsNext)
 		return
-	case wasm.OpCall, wasm.OpReturnCall, wasm.OpRefFunc:
-		e.reference(i, in)
+	case wasm.OpCall, wasm.OpReturnCall:
+		e.call(i, in)
+		return
+	case wasm.OpRefFunc:
+		e.copyTo(int(in.Offset))
+		e.out = wasm.AppendSigned(append(e.out, byte(wasm.OpI32Const)), int64(e.refs.place(in.Arg)))
+		e.op(wasm.OpTableGet, e.refs.table)
+		e.skip(i)
 		return
 	}
 	if !e.live {
@@ -336,8 +343,8 @@ func (e *emitter) bulk(i int, in *wasm.Instr) {
 	}
 }
 
-// reference writes an instruction that names a function.
-func (e *emitter) reference(i int, in *wasm.Instr) {
+// call writes a call of a function by its index.
+func (e *emitter) call(i int, in *wasm.Instr) {
 	if e.live && e.state == dirty {
 		e.copyTo(int(in.Offset))
 		e.flush()

@@ -7,7 +7,7 @@ import (
 
 // Version is part of the key under which compiled code is kept. It changes
 // whenever the same module would be rewritten to other bytes.
-const Version = 3
+const Version = 4
 
 // Names by which a rewritten module and its host know each other. A module
 // that uses one of them itself is refused.

@@ -44,7 +44,7 @@ var ErrReserved = errors.New("the name is reserved for the host")
 //
 // The result has one more import (after the others), so that the indices of
 // functions that m defines move up by one; some functions, types, a global or
-// two and exports of its state, all after those of m; no start section, but the
+// two, perhaps a table, and exports of its state, all after those of m; no start section, but the
 // export [ExportStart] if it had one; no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
@@ -66,6 +66,7 @@ type rewriter struct {
 
 	imported, globals int // functions, and all globals
 	help              helpers
+	refs              references
 	bodies            []byte // the code section
 	merged            []byte // the data section, if it has fewer segments than it had
 	reusable          bool
@@ -169,8 +170,9 @@ func (r *rewriter) code() error {
 	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
 	e := emitter{
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
-		help: &r.help,
+		help: &r.help, refs: &r.refs,
 	}
+	r.refs = references{table: uint32(m.Count[wasm.KindTable]), at: map[uint32]uint32{}}
 	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
 	late, err := r.unchecked(&f)
@@ -279,14 +281,17 @@ func (r *rewriter) module() ([]byte, error) {
 				n++
 			}
 		case wasm.SectionTable:
+			added, n = r.refs.tables()
 			if ok && r.opts.TableElements > 0 {
 				tables, err := cappedTables(m.Tables, r.opts.TableElements)
 				if err != nil {
 					return nil, err
 				}
-				out = appendSection(out, id, tables)
+				out = appendSection(out, id, binary.AppendUvarint(nil, uint64(len(m.Tables)+n)), tables, added)
 				continue
 			}
+		case wasm.SectionElement:
+			added, n = r.refs.segments(r.moved)
 		case wasm.SectionGlobal:
 			added = append(added, byte(wasm.I64), 1, byte(wasm.OpI64Const), 0, byte(wasm.OpEnd))
 			n = 1
@@ -385,7 +390,7 @@ func (r *rewriter) moved(index uint32) uint32 {
 	return index
 }
 
-// cappedTables is the table section with a share of what may still grow as
+// cappedTables are the entries of the table section with a share of what may still grow as
 // each table's maximum. The engine has no limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 	spare := min(most, math.MaxUint32)
@@ -395,7 +400,7 @@ func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 		}
 		spare -= t.Limits.Min
 	}
-	out := binary.AppendUvarint(nil, uint64(len(tables)))
+	var out []byte
 	for _, t := range tables {
 		limit := t.Limits.Min + spare/uint64(len(tables))
 		if t.Limits.HasMax {

@@ -3,9 +3,11 @@ package extism
 import (
 	"math/bits"
 	"sync"
+	"unsafe"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
+	"github.com/stockade-dev/stockade/host/sandbox/linear"
 )
 
 const (
@@ -16,10 +18,8 @@ const (
 	// maxArenaBytes keeps offsets and lengths within 32 bits, whatever the limit of the call is.
 	maxArenaBytes = 1 << 31
 	// blockBytes is what the host notes of a block, which counts as memory too.
-	blockBytes = 16
+	blockBytes = uint64(unsafe.Sizeof(block{}))
 )
-
-var errArena = &dialect.MemoryError{Limit: maxArenaBytes, Key: policy.MemoryKey}
 
 // arena is the memory of one call that a plugin shares with its host: blocks that it
 // asks for, and reads and writes through functions. What the host notes of a block
@@ -28,13 +28,27 @@ var errArena = &dialect.MemoryError{Limit: maxArenaBytes, Key: policy.MemoryKey}
 // A plugin may read and write all that was given out, beyond its blocks and after it
 // has freed them: nothing of others is there. Freed blocks are given out again when
 // there is no room behind them, and not before, as plugins have got used to it.
+//
+// It begins in the memory of calls before it. What needs more moves once, to address space
+// that is reserved for as much as the call may have: it grows there in its place, and is
+// the system's again when the call has ended. The garbage collector has nothing to do with
+// it, which would let many times as much pile up.
 type arena struct {
 	mem    []byte     // what was given out, in eights; zeros behind it
 	blocks []block    // in the order of their places
 	free   [33]uint32 // the first of each list of free blocks, 1 more than its index
 
-	keep func(more uint64) error // asks for bytes, which are those of the guest until it ends
-	held uint64                  // bytes that were asked for
+	first         arenaStart
+	memory, notes *linear.Memory          // where mem and blocks have moved to; nil: they have not
+	limit         uint64                  // of the memory of the call, in bytes
+	keep          func(more uint64) error // asks for bytes, which are those of the guest until it ends
+	held          uint64                  // bytes that were asked for
+}
+
+// arenaStart is what an arena begins with, empty and zeros.
+type arenaStart struct {
+	mem    []byte
+	blocks []block
 }
 
 // block is one that was given out, or was freed.
@@ -44,14 +58,17 @@ type block struct {
 	next     uint32 // of a free one: the next in its list, 1 more than its index
 }
 
-var arenas = sync.Pool{New: func() any { return &arena{mem: make([]byte, 0, arenaBytes), blocks: make([]block, 0, arenaBlocks)} }}
+var arenas = sync.Pool{New: func() any {
+	return &arena{first: arenaStart{make([]byte, 0, arenaBytes), make([]block, 0, arenaBlocks)}}
+}}
 
 const arenaBlocks = 128
 
-// newArena returns an empty memory. It has to be released.
-func newArena(keep func(more uint64) error) (*arena, error) {
+// newArena returns an empty memory for a call that may have limit bytes. It has to be
+// released.
+func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	a := arenas.Get().(*arena)
-	a.keep = keep
+	a.mem, a.blocks, a.limit, a.keep = a.first.mem, a.first.blocks, min(limit, maxArenaBytes), keep
 	if err := a.hold(arenaBytes + arenaBlocks*blockBytes); err != nil {
 		a.release()
 		return nil, err
@@ -61,11 +78,16 @@ func newArena(keep func(more uint64) error) (*arena, error) {
 
 // release ends a memory, of which nothing may be used any more.
 func (a *arena) release() {
-	a.reset()
-	a.held, a.keep = 0, nil
-	if cap(a.mem) == arenaBytes && cap(a.blocks) == arenaBlocks {
-		arenas.Put(a)
+	if a.memory == nil {
+		clear(a.mem)
 	}
+	for _, m := range []*linear.Memory{a.memory, a.notes} {
+		if m != nil {
+			m.Close()
+		}
+	}
+	*a = arena{first: a.first}
+	arenas.Put(a)
 }
 
 // reset takes all blocks back.
@@ -88,7 +110,7 @@ func (a *arena) alloc(n uint64) (offset uint64, err error) {
 		return 0, nil
 	}
 	if n > maxArenaBytes {
-		return 0, errArena
+		return 0, &dialect.MemoryError{Limit: a.limit, Key: policy.MemoryKey}
 	}
 	size := (n + 7) &^ 7
 	if uint64(len(a.mem))+size > uint64(cap(a.mem)) {
@@ -115,32 +137,51 @@ func (a *arena) alloc(n uint64) (offset uint64, err error) {
 // grow makes room for size bytes more.
 func (a *arena) grow(size uint64) error {
 	had, need := uint64(cap(a.mem)), uint64(len(a.mem))+size
-	if need > maxArenaBytes {
-		return errArena
-	}
-	want := min(max(need, 2*had), maxArenaBytes)
-	if a.hold(want-had) != nil {
+	want := max(need, min(2*had, a.limit))
+	if a.room(&a.memory, had, want) != nil {
 		want = need // perhaps that is there
-		if err := a.hold(want - had); err != nil {
+		if err := a.room(&a.memory, had, want); err != nil {
 			return err
 		}
 	}
-	mem := make([]byte, len(a.mem), want)
-	copy(mem, a.mem)
+	mem := a.memory.Bytes()[:len(a.mem):want]
+	if unsafe.SliceData(mem) != unsafe.SliceData(a.mem) {
+		copy(mem, a.mem)
+		clear(a.mem)
+	}
 	a.mem = mem
 	return nil
 }
 
 // growBlocks makes room for as many more.
 func (a *arena) growBlocks() error {
-	more := uint64(cap(a.blocks))
-	if err := a.hold(more * blockBytes); err != nil {
+	had := uint64(cap(a.blocks))
+	if err := a.room(&a.notes, had*blockBytes, 2*had*blockBytes); err != nil {
 		return err
 	}
-	blocks := make([]block, len(a.blocks), 2*more)
-	copy(blocks, a.blocks)
-	a.blocks = blocks
+	blocks := unsafe.Slice((*block)(unsafe.Pointer(unsafe.SliceData(a.notes.Bytes()))), 2*had)
+	if unsafe.SliceData(blocks) != unsafe.SliceData(a.blocks) {
+		copy(blocks, a.blocks)
+	}
+	a.blocks = blocks[:len(a.blocks)]
 	return nil
+}
+
+// room makes the reservation where something has moved to want bytes large, of which it
+// had some; where it has not moved yet, what it began with stays.
+func (a *arena) room(at **linear.Memory, had, want uint64) error {
+	if *at == nil {
+		had = 0
+	}
+	if want > a.limit {
+		return &dialect.MemoryError{Limit: a.limit, Key: policy.MemoryKey}
+	}
+	if err := a.hold(want - had); err != nil || *at != nil {
+		return err
+	}
+	var err error
+	*at, err = linear.Reserve(a.limit)
+	return err
 }
 
 // Free blocks stand in lists by their size: in list c those of 2^c bytes and more, but

@@ -80,7 +80,14 @@ func play(t *testing.T, a *arena, ops []byte) {
 				t.Fatalf("a block begins inside of the one at %#x", offset)
 			}
 		}
-		if used := uint64(cap(a.mem) + cap(a.blocks)*blockBytes); a.held != used {
+		used := uint64(cap(a.mem)) + uint64(cap(a.blocks))*blockBytes
+		if a.memory != nil { // what it began with is still there
+			used += arenaBytes
+		}
+		if a.notes != nil {
+			used += arenaBlocks * blockBytes
+		}
+		if a.held != used {
 			t.Fatalf("%d bytes are used and %d held", used, a.held)
 		}
 	}
@@ -106,13 +113,13 @@ func FuzzArena(f *testing.F) {
 		if len(ops) > 3000 {
 			return
 		}
-		a, err := newArena(upTo(256 << 10))
+		a, err := newArena(256<<10, upTo(256<<10))
 		if err != nil {
 			t.Fatal(err)
 		}
 		play(t, a, ops)
 		a.release()
-		next, err := newArena(upTo(256 << 10))
+		next, err := newArena(256<<10, upTo(256<<10))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +135,7 @@ func FuzzArena(f *testing.F) {
 }
 
 func TestOffsets(t *testing.T) {
-	a, err := newArena(upTo(1 << 20))
+	a, err := newArena(1<<20, upTo(1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +192,7 @@ func TestAnArenaIsBounded(t *testing.T) {
 		"blocks that are freed again": {func(i int) uint64 { return uint64(1000 + i%3) }, true, 150 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := newArena(upTo(limit))
+			a, err := newArena(limit, upTo(limit))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func (f *failure) Error() string { return f.text }
 
 // begin makes a guest the plugin of a call, which has to be ended.
 func begin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
-	memory, err := newArena(g.Keep)
+	memory, err := newArena(g.Limits.MemoryBytes, g.Keep)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
@@ -29,7 +30,7 @@ func FuzzFunctions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		ctx := context.Background()
 		p, err := begin(ctx, &dialect.Guest{
-			Account: meter.New(ctx, 1<<40, 0), Keep: upTo(4 << 20),
+			Account: meter.New(ctx, 1<<40, 0), Keep: upTo(4 << 20), Limits: policy.Limits{MemoryBytes: 4 << 20},
 			About: &tool.Manifest{Config: map[string]string{"": "of no name", "\x00": "of a zero"}},
 		})
 		if err != nil {

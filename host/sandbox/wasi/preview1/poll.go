@@ -3,6 +3,7 @@ package preview1
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
@@ -59,7 +60,8 @@ func pollOneoff(g guest) wasi.Errno {
 		return errno
 	}
 	// All is read before anything is written, because they may overlap.
-	events := make([]event, n)
+	g.w.events = slices.Grow(g.w.events[:0], int(n))
+	events := g.w.events[:n]
 	soonest := time.Duration(math.MaxInt64)
 	for i := range events {
 		if i%256 == 255 {

@@ -46,6 +46,7 @@ type World struct {
 	lastWall  uint64
 	lastMono  uint64
 	transfers [][]byte // of one call, kept for the next
+	events    []event  // the same
 
 	closing sync.Once
 	closed  chan struct{}
