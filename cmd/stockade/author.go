@@ -183,6 +183,7 @@ func showPacked(s *stdio, p author.Packed) error {
 	for _, t := range p.Manifest.Tools {
 		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(asksFor(t.Capabilities)))
 	}
+	s.warnRuns(p.Manifest)
 	return err
 }
 

@@ -70,6 +70,7 @@ func (a *app) showFile(r fileReport) error {
 	verdict, hints := r.verdict()
 	a.infoLine("runs here", verdict)
 	if r.Manifest != nil {
+		a.s.warnRuns(*r.Manifest)
 		fmt.Fprintln(a.s.out)
 		for _, s := range r.Manifest.Tools {
 			fmt.Fprintln(a.s.out, s.Name)
