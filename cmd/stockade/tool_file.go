@@ -40,6 +40,9 @@ func (a *app) infoFile(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	if i.Refused == nil {
+		i.Refused = a.Ceiling.PermitsRun(mod)
+	}
 	r := fileReport{file, mod, i}
 	if a.flags.json {
 		return printJSON(a.s, r.json())
