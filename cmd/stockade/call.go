@@ -247,8 +247,11 @@ func (a *app) showResult(req request, r tool.Result) error {
 		return end
 	}
 	text := strings.TrimRight(transcript.OutputText(r.Output), "\n")
-	if a.s.outTTY {
+	switch {
+	case a.s.outTTY:
 		text = terminal.Visible(text)
+	case !isRaw(req.call.Args):
+		text = terminal.Piped(text)
 	}
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
@@ -264,6 +267,16 @@ func (a *app) showResult(req request, r tool.Result) error {
 		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), words.Count(r.Usage.FuelUsed), words.Bytes(int64(r.Usage.PeakMemoryBytes)))
 	}
 	return end
+}
+
+// isRaw reports whether a call asks for data as they are, as file_read and http_fetch
+// have it.
+func isRaw(args json.RawMessage) bool {
+	var asks struct {
+		Raw    any `json:"raw"`
+		Format any `json:"format"`
+	}
+	return json.Unmarshal(args, &asks) == nil && (asks.Raw == true || asks.Format == "raw")
 }
 
 // notes prints what the host adds to a result, a line each.
