@@ -183,6 +183,7 @@ func showPacked(s *stdio, p author.Packed) error {
 	for _, t := range p.Manifest.Tools {
 		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(asksFor(t.Capabilities)))
 	}
+	s.warnRuns(p.Manifest)
 	return err
 }
 
@@ -219,13 +220,16 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, erro
 	if err != nil {
 		return author.Packed{}, err
 	}
+	if err := a.Ceiling.PermitsRun(&tool.Module{Name: filepath.Base(dir), Origin: tool.OriginFile}); err != nil {
+		return author.Packed{}, err
+	}
 	if !a.flags.quiet {
 		a.s.note("building %s with %s ...", filepath.Base(dir), goCmd)
 	}
 	start := time.Now()
 	// It runs what its author has just built, and before it is packed, once: compiling
 	// that would take longer than all else, and be of no use to any call.
-	box := sandbox.New(sandbox.Options{Interpreter: true})
+	box := sandbox.New(sandbox.Options{Interpreter: true, Permit: a.Ceiling.PermitsRun})
 	defer box.Close()
 	packed, file, err := author.Build(ctx, box, toolchain.Build{Go: goCmd, Dir: dir, Env: a.s.env})
 	if failed, ok := errors.AsType[*toolchain.Error](err); ok {
@@ -305,6 +309,9 @@ func (a *app) tested(ctx context.Context, args []string, goCmd string) (mod *too
 func runToolTest(ctx context.Context, a *app, args []string, goCmd string, update bool) error {
 	mod, dir, err := a.tested(ctx, args, goCmd)
 	if err != nil {
+		return err
+	}
+	if err := a.Ceiling.PermitsRun(mod); err != nil {
 		return err
 	}
 	catalog, err := registry.Catalog(ctx, a.door().Sandbox(), mod)

@@ -54,14 +54,8 @@ call is in ` + "`stockade help calls`" + `.
 func runCall(ctx context.Context, a *app, name string, args []string) error {
 	typed := name
 	catalog, mounts, name, err := a.callTarget(ctx, name)
-	if refused, ok := errors.AsType[*admit.RefusedError](err); ok && a.flags.json {
-		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
-		r.Usage.Start, r.Err.Hint = time.Now(), tool.Advise("%s", refusedHint(err))
-		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope()))
-		return errors.Join(err, writeErr)
-	}
 	if err != nil {
-		return err
+		return errors.Join(err, a.refusedJSON(err))
 	}
 	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.Work}
 	entry, ok := catalog.Find(name)
@@ -86,6 +80,27 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 		defer a.s.note("what %s keeps is kept with the session, and each stockade call is a session of its own: it goes on in a chat or a run", entry.Name)
 	}
 	return a.showResult(request{typed, args, call}, result)
+}
+
+// refusedJSON prints a module that is not admitted, or may not run, as a result.
+func (a *app) refusedJSON(err error) error {
+	refused, isRefused := errors.AsType[*admit.RefusedError](err)
+	denied, isDenied := errors.AsType[*policy.ModuleError](err)
+	var r tool.Result
+	switch {
+	case !a.flags.json:
+		return nil
+	case isRefused:
+		r = tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
+		r.Err.Hint = tool.Advise("%s", refusedHint(err))
+	case isDenied:
+		r = tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%v", denied)
+	default:
+		return nil
+	}
+	r.Usage.Start = time.Now()
+	_, err = fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope()))
+	return err
 }
 
 // request is a call as it was typed, for what is said about its result.
@@ -232,8 +247,11 @@ func (a *app) showResult(req request, r tool.Result) error {
 		return end
 	}
 	text := strings.TrimRight(transcript.OutputText(r.Output), "\n")
-	if a.s.outTTY {
+	switch {
+	case a.s.outTTY:
 		text = terminal.Visible(text)
+	case !isRaw(req.call.Args):
+		text = terminal.Piped(text)
 	}
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
@@ -249,6 +267,16 @@ func (a *app) showResult(req request, r tool.Result) error {
 		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), words.Count(r.Usage.FuelUsed), words.Bytes(int64(r.Usage.PeakMemoryBytes)))
 	}
 	return end
+}
+
+// isRaw reports whether a call asks for data as they are, as file_read and http_fetch
+// have it.
+func isRaw(args json.RawMessage) bool {
+	var asks struct {
+		Raw    any `json:"raw"`
+		Format any `json:"format"`
+	}
+	return json.Unmarshal(args, &asks) == nil && (asks.Raw == true || asks.Format == "raw")
 }
 
 // notes prints what the host adds to a result, a line each.

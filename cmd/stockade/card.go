@@ -399,6 +399,29 @@ func runLines(r tool.Run) string {
 	return strings.Join(out, "\n")
 }
 
+// warnRuns says of the tools of a module where an argument of a call could be an option
+// of the program.
+func (s *stdio) warnRuns(m tool.Manifest) {
+	const most = 8
+	n := 0
+	for _, t := range m.Tools {
+		if t.Run == nil {
+			continue
+		}
+		for _, w := range t.Run.Warnings() {
+			if n++; n <= most {
+				s.note("warning: %s: %s", t.Name, w)
+			}
+		}
+	}
+	switch {
+	case n > most:
+		s.hint("and %s; write \"--\" before such values, or --NAME={NAME}", words.Plural(n-most, "more warning"))
+	case n > 0:
+		s.hint("write \"--\" before such values, or --NAME={NAME}")
+	}
+}
+
 // configLines are what a module is configured with, a line for each entry.
 func configLines(config map[string]string) string {
 	var out []string

@@ -544,7 +544,7 @@ func checkTools(ctx context.Context, a *app) finding {
 	counts := map[tool.Origin]int{}
 	var denied []string
 	for _, e := range h.on() {
-		if h.denied[e.Name] != "" {
+		if h.off(e) != "" {
 			denied = append(denied, e.Name)
 		}
 		counts[e.Module.Origin]++

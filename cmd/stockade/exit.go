@@ -76,6 +76,9 @@ func worded(err error) error {
 	if e, ok := errors.AsType[*settings.Error](err); ok {
 		return &exitErr{code: exitUsage, message: e.What, hint: e.Hint}
 	}
+	if e, ok := errors.AsType[*policy.ModuleError](err); ok {
+		return &exitErr{code: exitDenied, message: "nothing of the module is run: " + e.Error()}
+	}
 	if e, ok := errors.AsType[*settings.NoPlaceError](err); ok {
 		return &exitErr{code: exitError, message: e.Error(), hint: "set HOME"}
 	}

@@ -114,6 +114,9 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
 	}
+	if err == nil {
+		a.s.warnRuns(review.Record.Manifest)
+	}
 	return review, err
 }
 

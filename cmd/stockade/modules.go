@@ -144,6 +144,9 @@ func (a *app) tried(ctx context.Context, file string) (registry.Added, error) {
 	if err != nil {
 		return registry.Added{}, usageError("--tool names the file of a module", "--tool: %v", err)
 	}
+	if err := a.Ceiling.PermitsRun(mod); err != nil {
+		return registry.Added{}, err
+	}
 	m, err := a.door().Sandbox().Describe(ctx, mod)
 	if err != nil {
 		return registry.Added{}, err

@@ -109,7 +109,7 @@ func (p *printer) write(text string) {
 
 // endLine ends the answer's line, so that what follows starts a new one.
 func (p *printer) endLine() {
-	p.write(p.held.String())
+	p.write(terminal.Piped(p.held.String()))
 	p.held.Reset()
 	if p.shown != nil {
 		p.writeRows(p.shown.End())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -235,7 +236,7 @@ of it then find it compiled.`,
 type toolset struct {
 	here
 	ceiling policy.Ceiling
-	denied  map[string]policy.Source // by tool: the layer that denies it; nil: unknown
+	denied  map[string]policy.Explanation // by tool, of those that a layer denies; nil: unknown
 }
 
 func newToolset(ctx context.Context, a *app) (toolset, error) {
@@ -243,8 +244,27 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	if err != nil {
 		return toolset{}, err
 	}
-	denied, err := a.deniedTools(found.Catalog)
-	return toolset{found, a.Ceiling, denied}, err
+	t := toolset{found, a.Ceiling, nil}
+	t.denied, err = a.deniedTools(found.Catalog)
+	for i := range t.added {
+		m := &t.added[i]
+		for j := range m.Tools {
+			m.Tools[j].Off = cmp.Or(m.Tools[j].Off, t.off(m.Tools[j].Entry))
+		}
+		if len(m.Tools) > 0 && a.Ceiling.PermitsRun(m.Tools[0].Entry.Module) != nil {
+			m.Record.Off = cmp.Or(m.Record.Off, m.Tools[0].Off)
+		}
+	}
+	return t, err
+}
+
+// off says which layer denies all calls of a tool, and why; empty: none does.
+func (t toolset) off(e *tool.Entry) string {
+	x, ok := t.denied[e.Name]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", x.Reason, x.Source, x.Origin))
 }
 
 // on lists the tools that are not switched off.
@@ -273,8 +293,11 @@ func (t toolset) list(s *stdio) error {
 	modules := slices.ContainsFunc(sorted, func(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin })
 	for _, e := range sorted {
 		risk := policy.RiskOf(e).String()
-		if layer := t.denied[e.Name]; layer != "" {
-			risk = "denied (" + string(layer) + ")"
+		if x, denied := t.denied[e.Name]; denied {
+			risk = "denied (" + string(x.Source) + ")"
+			if x.Source == policy.SourceAdmin || t.ceiling.PermitsRun(e.Module) != nil { // which is no setting
+				risk = "off (" + string(x.Source) + ")"
+			}
 		}
 		if key := t.ceiling.SwitchedOff(e); key != "" {
 			risk = "off (" + key + ")"
@@ -326,16 +349,16 @@ func (t toolset) changesOf(a *app, e *tool.Entry) (x policy.Explanation, err err
 
 // deniedTools finds the tools of which no call of the model can come to anything,
 // and the layer that says so.
-func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, error) {
+func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation, error) {
 	p, err := a.policy(catalog, nil)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]policy.Source{}
+	out := map[string]policy.Explanation{}
 	for _, e := range catalog.Entries() {
 		if p.Hides(e, tool.CallerAgent) {
 			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.Work}
-			out[e.Name] = p.Decide(call, e, policy.Facts{}).Source()
+			out[e.Name] = p.Decide(call, e, policy.Facts{}).Explain()
 		}
 	}
 	return out, nil
@@ -376,7 +399,7 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 	for _, m := range t.added {
 		for _, of := range m.Tools {
 			added[of.Entry] = addedAsJSON(m.Record, of)
-			if of.Off != "" {
+			if of.Off != "" && !slices.Contains(shown, of.Entry) {
 				shown = append(shown, of.Entry)
 			}
 		}
@@ -386,7 +409,7 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 		if !wanted(e.Name, e.Module.Name) {
 			continue
 		}
-		off := t.ceiling.SwitchedOff(e)
+		off := cmp.Or(t.ceiling.SwitchedOff(e), t.off(e))
 		if a := added[e]; a != nil && off == "" {
 			off = a.off
 		}
@@ -439,6 +462,8 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	w.Row("tool", e.Name)
 	if key := t.ceiling.SwitchedOff(e); key != "" {
 		w.Row("state", "off, by the setting "+key)
+	} else if off := t.off(e); off != "" {
+		w.Row("state", "off: "+off)
 	}
 	w.Row("risk", policy.RiskOf(e))
 	w.Row("asks for", asksFor(e.Asks))

@@ -40,6 +40,9 @@ func (a *app) infoFile(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	if i.Refused == nil {
+		i.Refused = a.Ceiling.PermitsRun(mod)
+	}
 	r := fileReport{file, mod, i}
 	if a.flags.json {
 		return printJSON(a.s, r.json())
@@ -70,6 +73,7 @@ func (a *app) showFile(r fileReport) error {
 	verdict, hints := r.verdict()
 	a.infoLine("runs here", verdict)
 	if r.Manifest != nil {
+		a.s.warnRuns(*r.Manifest)
 		fmt.Fprintln(a.s.out)
 		for _, s := range r.Manifest.Tools {
 			fmt.Fprintln(a.s.out, s.Name)

@@ -148,6 +148,7 @@ func (a *app) infoAdded(m registry.Added) error {
 		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", t.Entry.Description, textRows), "\n"))
 	}
 	a.saysFault(r)
+	a.s.warnRuns(r.Manifest)
 	if len(m.Tools) > 0 {
 		a.s.hint("one of its tools, with its arguments: stockade tool info %s", m.Tools[0].Name)
 	}
@@ -201,6 +202,7 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 		fmt.Fprintf(a.s.out, "\nHow it is run:\n%s", prompt.View{Width: a.s.width()}.Text(runLines(*e.Run), true))
 	}
 	a.saysFault(r)
+	a.s.warnRuns(tool.Manifest{Tools: []tool.Spec{{Definition: tool.Definition{Name: t.Name}, Run: e.Run}}})
 	if missing := e.Missing(); len(missing) > 0 {
 		a.s.hint("%s", inWords(tool.Grant(e, missing...)))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
@@ -110,7 +111,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 	if err := registry.WriteLock(s, a.Work, now, chosen); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.s.out, "%s names %s\n", filepath.Join(a.Work, registry.LockName), words.Plural(len(now.Modules), "module"))
+	fmt.Fprintf(a.s.out, "%s names %s\n", terminal.Line(filepath.Join(a.Work, registry.LockName)), words.Plural(len(now.Modules), "module"))
 	return nil
 }
 

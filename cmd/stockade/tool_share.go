@@ -179,7 +179,7 @@ func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, 
 	if err := os.WriteFile(file+source.SignatureSuffix, data, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.s.out, "signed %s %s, sha256 %s, by %s: %s\n", m.Name, m.Version, mod.Digest, k.Public().ID(), file+source.SignatureSuffix)
+	fmt.Fprintf(a.s.out, "signed %s %s, sha256 %s, by %s: %s\n", m.Name, m.Version, mod.Digest, k.Public().ID(), terminal.Line(file+source.SignatureSuffix))
 	if repository == "" {
 		a.s.note("the signature is for the file; one that is pushed is signed for its repository: stockade tool push %s oci://HOST/REPOSITORY --key %s", file, keyFile)
 	}

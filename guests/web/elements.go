@@ -37,6 +37,8 @@ const (
 	elemUl
 )
 
+var elemStyle = elementOf([]byte("style"))
+
 var elementNames = strings.Fields("a base br code dd dt h1 h2 h3 h4 h5 h6 hr img kbd li menu meta ol pre samp table td textarea th title tr ul " +
 	// Those that only have properties.
 	"address article aside audio blockquote body button canvas caption center details dialog div dl fieldset figcaption figure footer form header " +

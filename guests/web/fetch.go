@@ -333,6 +333,9 @@ func write(w *window, resp *http.Response, raw bool, noImage error) (said []stri
 		p := page{out: w}
 		p.base, _ = url.Parse(resp.URL)
 		p.render(text)
+		if p.hides {
+			said = append(said, "the page hides text from people: it is left out, or marked as [hidden text: ...]")
+		}
 	default:
 		plain(w, text)
 	}

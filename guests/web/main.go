@@ -30,7 +30,7 @@ func init() {
 		tool.Limits("8 MiB of a body are read, or network.max_response if that is less; of more, the beginning",
 			"text comes in parts of 50000 bytes, or max_bytes, at most 200000; each part is a request of its own",
 			"UTF-8, UTF-16, Latin-1, Windows-1252 and Latin-9 are read; of other encodings what is ASCII",
-			"no scripts are run; navigation, and what a page hides, is left out; of a link to the same server the path alone is shown",
+			"no scripts are run; navigation is left out, and what a page hides is left out or marked as [hidden text: ...]; of a link to the same server the path alone is shown",
 			"no cookies are kept, and nothing is sent in Authorization"),
 		tool.Example(`{"url":"example.com"}`, "Reads https://example.com."),
 		tool.Example(`{"url":"https://api.example.com/items","method":"POST","body":"{\"name\":\"x\"}"}`, "Sends JSON; Content-Type is filled in."))

@@ -34,8 +34,15 @@ type page struct {
 	href   []byte // of the link that the text is in; nil: it is in none
 	link   string // that, once its bracket is open
 
-	skip  element // whose content is left out
-	level int     // of elements of that name within
+	skip    []byte          // the name of an element whose content is left out, or marked
+	skipped element         // that
+	level   int             // of elements of that name within
+	inner   int             // of elements within of which end tags end nothing outside
+	how     concealment     // how the page hides it
+	hides   bool            // the page hides some text
+	marked  bool            // it is marked, as hidden by the page
+	begins  bool            // nothing of it was written yet
+	rules   map[string]bool // .CLASS and #ID of what style sheets hide
 }
 
 type list struct {
@@ -53,17 +60,24 @@ func (p *page) render(src []byte) {
 			p.endLink()
 			return
 		case textToken:
+			p.hides = p.hides || p.how > hiddenFromReaders && p.skip != nil && len(bytes.TrimSpace(t.text)) > 0
 			switch {
-			case p.skip != 0 || t.name == elemTextarea:
+			case p.marked && t.name != elemTitle && t.name != elemTextarea:
+				p.hiddenText(t.text)
+			case p.skip != nil || t.name == elemTextarea:
 			case t.name == elemTitle:
 				p.title(t.text)
 			default:
 				p.text(t.text)
 			}
+		case rawToken:
+			if t.name == elemStyle {
+				p.sheet(string(t.text[:min(len(t.text), maxSheet)]))
+			}
 		case openToken:
 			p.open(t)
 		case closeToken:
-			p.close(t.name)
+			p.close(t)
 		}
 	}
 }
@@ -84,14 +98,17 @@ func (p *page) title(text []byte) {
 func (p *page) open(t token) {
 	n := len(t.attrs)
 	closed := n > 0 && t.attrs[n-1] == '/'
-	if p.skip != 0 {
-		if t.name == p.skip && !closed {
-			p.level++
-		}
+	if p.skip != nil && !p.openSkipped(t, closed) {
 		return
 	}
-	if !closed && (of[t.name].skipped || of[t.name].hideable && hidden(t)) {
-		p.skip, p.level = t.name, 1
+	if !closed && of[t.name].skipped {
+		p.skipIn(t, shown, false)
+		return
+	}
+	if how := p.hidden(t); how > hiddenFromReaders || how == hiddenFromReaders && of[t.name].hideable {
+		if !isAmong(t.tag, void) {
+			p.skipIn(t, how, how == hiddenBySheet || !of[t.name].hideable)
+		}
 		return
 	}
 	switch t.name {
@@ -181,16 +198,11 @@ func (p *page) open(t token) {
 	}
 }
 
-func (p *page) close(name element) {
-	if p.skip != 0 {
-		if name == p.skip {
-			if p.level--; p.level == 0 {
-				p.skip = 0
-			}
-		}
+func (p *page) close(t token) {
+	if p.skip != nil && !p.closeSkipped(t) {
 		return
 	}
-	switch name {
+	switch name := t.name; name {
 	case elemA:
 		p.endLink()
 	case elemUl, elemOl, elemMenu:
@@ -234,30 +246,6 @@ func bit(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// hidden reports whether a tag says that what is in the element is not shown.
-func hidden(t token) bool {
-	if len(t.attrs) < len(" hidden") {
-		return false
-	}
-	a := attributes{src: t.attrs}
-	for a.next() {
-		switch {
-		case named(a.name, "hidden"):
-			return true
-		case named(a.name, "aria-hidden"):
-			if bytes.EqualFold(a.value, []byte("true")) {
-				return true
-			}
-		case named(a.name, "style"):
-			style := strings.ToLower(strings.Join(strings.Fields(string(a.value[:min(len(a.value), maxAttribute)])), ""))
-			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // resolve is the URL of a link in its shortest form: below the page's own server

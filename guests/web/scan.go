@@ -29,6 +29,7 @@ const (
 type token struct {
 	kind  tokenKind
 	name  element
+	tag   []byte // the name as it is written
 	text  []byte
 	attrs []byte // what stands in the tag behind the name
 }
@@ -120,6 +121,7 @@ func (s *scanner) tag() (t token, ok bool) {
 	for s.pos < len(s.src) && !space(s.src[s.pos]) && s.src[s.pos] != '/' && s.src[s.pos] != '>' {
 		s.pos++
 	}
+	t.tag = s.src[start:s.pos]
 	if s.pos-start <= maxTagName {
 		name := s.buf[:s.pos-start]
 		for i, c := range s.src[start:s.pos] {

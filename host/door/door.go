@@ -236,6 +236,7 @@ func (d *Door) openMemory() error {
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Known, d.config
+	opts.Permit = d.ceiling.PermitsRun
 	opts.Services = effect.Services{Exec: d.jail, HTTP: egress.Later(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets

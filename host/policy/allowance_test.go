@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -294,6 +295,35 @@ func TestWhoMayAddModules(t *testing.T) {
 		// Before it is fetched nothing is known of who has signed it.
 		if early, _, _ := c.ceiling.PermitsFrom(c.repository); early != (c.want || len(c.ceiling.Signed)+len(c.ceiling.Modules) > 0) {
 			t.Errorf("%s: it may be fetched: %v", name, early)
+		}
+	}
+}
+
+func TestWhatRunsByItsPath(t *testing.T) {
+	from := From{SourceAdmin, "f"}
+	for name, c := range map[string]struct {
+		ceiling Ceiling
+		want    string // the origins that may run, of modules that nobody has signed
+	}{
+		"nobody says anything":    {Ceiling{}, "builtin file added"},
+		"nobody adds":             {Ceiling{Closed: []Line{{From: from}}}, "builtin added"},
+		"from registries":         {Ceiling{Registries: []List{{[]string{"r.example"}, from}}}, "builtin added"},
+		"what is signed":          {Ceiling{Signed: []Line{{From: from}}}, "builtin"},
+		"what is in a list":       {Ceiling{Modules: []ModuleList{{Digests: []string{"d1"}, From: from}}}, "builtin file added"},
+		"what is in another list": {Ceiling{Modules: []ModuleList{{Digests: []string{"d2"}, From: from}}}, "builtin"},
+		"nobody adds, and a list": {Ceiling{Closed: []Line{{From: from}}, Modules: []ModuleList{{Digests: []string{"d1"}, From: from}}}, "builtin added"},
+	} {
+		var may []string
+		for _, o := range []tool.Origin{tool.OriginBuiltin, tool.OriginFile, tool.OriginAdded} {
+			err := c.ceiling.PermitsRun(&tool.Module{Name: "m", Digest: "d1", Origin: o})
+			if e, ok := errors.AsType[*ModuleError](err); err == nil {
+				may = append(may, string(o))
+			} else if !ok || e.From != from || e.Why == "" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if got := strings.Join(may, " "); got != c.want {
+			t.Errorf("%s: %q may run, want %q", name, got, c.want)
 		}
 	}
 }

@@ -275,10 +275,33 @@ func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from From)
 	return true, "", From{}
 }
 
-// mayRun answers whether a module may run at all.
+// ModuleError says why a module may not run, and which layer says so.
+type ModuleError struct {
+	Module, Why string
+	From        From
+}
+
+func (e *ModuleError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Module, e.Why, e.From) }
+
+// PermitsRun says as a *[ModuleError] why nothing of a module may be compiled or run;
+// nil: it may. Who has signed it has to be known before.
+func (c Ceiling) PermitsRun(m *tool.Module) error {
+	if ok, why, from := c.mayRun(m); !ok {
+		return &ModuleError{m.Name, why, from}
+	}
+	return nil
+}
+
+// mayRun answers whether a module may run at all. A path is no way around what forbids
+// to add the module.
 func (c Ceiling) mayRun(m *tool.Module) (bool, string, From) {
-	if m.Origin == tool.OriginBuiltin {
+	switch m.Origin {
+	case tool.OriginBuiltin:
 		return true, "", From{}
+	case tool.OriginFile:
+		if ok, why, from := c.PermitsFrom(""); !ok {
+			return false, why + ", so none is run by its path", from
+		}
 	}
 	// A user may give any name to any key, which signs nothing for the administrator.
 	signed := func(from From) bool { return m.Signer != "" && (from.Source != SourceAdmin || m.ByAdministrator) }

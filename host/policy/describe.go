@@ -63,7 +63,7 @@ func (l Layer) Describe() []Bound {
 		say(l.From, "no module without a verified signature")
 	}
 	for _, l := range c.Closed {
-		say(l.From, "no module is added")
+		say(l.From, "no module is added, or run by its path")
 	}
 	lists("registry of modules", c.Registries)
 	for _, l := range c.Modules {

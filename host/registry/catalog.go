@@ -172,12 +172,15 @@ func Settle(modules []Added) []Added {
 	for _, m := range modules {
 		for i := range m.Tools {
 			t := &m.Tools[i]
+			near := beside(t.Name, t.Inner)
 			switch key := skeleton(t.Name); {
 			case t.Off != "":
 			case !tool.ValidName(t.Name):
 				t.Off = "its name has more than 64 characters"
 			case taken[key] != "":
 				t.Off = taken[key]
+			case near != nil:
+				t.Off = near.Error()
 			default:
 				taken[key] = fmt.Sprintf("%s of the module %s has that name, or one that looks like it", t.Name, m.Record.Name)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -41,8 +42,34 @@ func CheckName(name string, others []string) error {
 			return fmt.Errorf("%q looks like %q", name, taken)
 		}
 	}
+	return beside(name, "")
+}
+
+// beside says why a name can be taken for that of another version of a built-in tool, or
+// for an option; nil if it cannot. Inner is what a module calls its tool; empty: the name
+// is that of a module.
+func beside(name, inner string) error {
+	if strings.HasPrefix(inner, "-") {
+		return fmt.Errorf("%q begins with '-', as an option does", inner)
+	}
+	if taken := plains()[plain(name)]; taken != "" {
+		return fmt.Errorf("%q looks like %q, a built-in tool", name, taken)
+	}
 	return nil
 }
+
+// plains are the names of built-in tools, by what is plain of each.
+var plains = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	builtin, err := Builtin()
+	if err != nil {
+		return out
+	}
+	for _, name := range slices.Concat(reserved, tool.Aliases(), builtin.Names()) {
+		out[plain(name)] = name
+	}
+	return out
+})
 
 func reservedNames() []string {
 	names := slices.Concat(reserved, tool.Aliases(), []string{tool.ListModule, tool.ListTools})
@@ -62,6 +89,15 @@ func reservedNames() []string {
 func skeleton(name string) string {
 	name = pairs.Replace(letters.Replace(strings.ToLower(name)))
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
+}
+
+// plain is a skeleton without separators, and without a number or a version at the end.
+func plain(name string) string {
+	name = strings.TrimRight(strings.ToLower(name), "_-")
+	if short := strings.TrimRight(name, "0123456789"); short != name {
+		name = strings.TrimSuffix(short, "v")
+	}
+	return strings.ReplaceAll(skeleton(name), "_", "")
 }
 
 var (

@@ -27,6 +27,23 @@ func TestNamesOfModules(t *testing.T) {
 		{"what looks like a built-in tool", "read_fi1e", "looks like"},
 		{"a built-in module, which --tools takes", "files", "built-in"},
 		{"the tool that lists groups", "list_tools", "built-in"},
+		{"a number behind a built-in tool", "file_read_2", "looks like"},
+		{"without a separator", "bash2", "looks like"},
+		{"a version behind it", "grep-v2", "looks like"},
+		{"a hyphen in it", "file-read", "looks like"},
+		{"another case", "File_Read", "looks like"},
+		{"an underscore behind a built-in tool", "file_read_", "looks like"},
+		{"no underscore in it", "fileread", "looks like"},
+		{"a number behind another name of a built-in tool", "read_file3", "looks like"},
+		{"with letters that look alike", "fi1e_read_2", "looks like"},
+		{"what the names of built-in tools begin with", "file", ""},
+		{"an own name that begins so", "files_search", ""},
+		{"an own name that begins with a built-in tool", "git_blame_range", ""},
+		{"what one built-in tool begins with", "http", ""},
+		{"a number of its own", "sha256", ""},
+		{"a number behind a built-in module", "web3", ""},
+		{"a name that holds one", "bashful", ""},
+		{"a number in front", "2file", ""},
 		{"an option", "-x", "option"},
 		{"a path", "../x", "letters"},
 		{"nothing", "", "letters"},
@@ -52,12 +69,16 @@ func TestSettleNames(t *testing.T) {
 		return a
 	}
 	got := map[string]bool{}
-	for _, m := range Settle([]Added{module("read", "file", "all"), module("weather", "today"), module("weather_", "today"), module("list", "tools", strings.Repeat("x", 64))}) {
+	for _, m := range Settle([]Added{module("read", "file", "all"), module("weather", "today"), module("weather_", "today"), module("list", "tools", strings.Repeat("x", 64)),
+		module("file", "read_2", "-x", "seek"), module("http", "fetch_2", "fetchv2", "get", "-x"), module("ba", "sh", "sh2"), module("apply", "-patch", "patch-9", "patches")}) {
 		for _, t := range m.Tools {
 			got[t.Name] = t.Off == ""
 		}
 	}
-	for name, on := range map[string]bool{"read_file": false, "read_all": true, "weather_today": true, "weather__today": false, "list_tools": false, "list_" + strings.Repeat("x", 64): false} {
+	for name, on := range map[string]bool{
+		"file_read_2": false, "file_-x": false, "file_seek": true, "http_fetch_2": false, "http_get": true, "http_-x": false, "http_fetchv2": false,
+		"ba_sh": false, "ba_sh2": false, "apply_-patch": false, "apply_patch-9": false, "apply_patches": true,
+		"read_file": false, "read_all": true, "weather_today": true, "weather__today": false, "list_tools": false, "list_" + strings.Repeat("x", 64): false} {
 		if got[name] != on {
 			t.Errorf("%s is offered: %v, want %v", name, got[name], on)
 		}

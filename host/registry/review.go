@@ -104,6 +104,12 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
 	mod := tool.ModuleOf(cmp.Or(q.As, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
+	// Before anything of the module runs, even to say what it is. What is wrong with a
+	// signature is said below, by who knows more of the module.
+	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}
+	if v, err := r.Trust.Judge(asIs, c.Evidence, r.Now(), trust.Seen{}); err == nil {
+		r.signed(mod, v)
+	}
 	mod, base, err := r.describe(ctx, mod, q)
 	if err != nil {
 		return nil, err
@@ -158,8 +164,8 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	if out.Verdict, err = judge(r.Trust, out.Record, c.Evidence, r.Now(), seen); err != nil {
 		return refuse(err, refusedHint(err, name))
 	}
-	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, manifest.Version
-	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
+	r.signed(mod, out.Verdict)
+	mod.Version = manifest.Version
 	if ok, why, from := r.Ceiling.PermitsAdd(mod, cmp.Or(c.Repository, PlaceOf(c.Source))); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
@@ -181,6 +187,11 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	// See RATIONALE, "Why does `tool add` compile before it asks?"
 	return out, r.Sandbox.Compile(ctx, mod)
+}
+
+// signed writes into a module who has signed it.
+func (r *Reviewer) signed(mod *tool.Module, v trust.Verdict) {
+	mod.Signer, mod.Namespace, mod.ByAdministrator = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
 }
 
 // describe puts the description into a module that a person has for it, and returns

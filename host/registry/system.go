@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
@@ -136,7 +137,8 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 			continue
 		}
 		notes = append(notes, note)
-		if _, ok := errors.AsType[*trust.Error](errs[i]); !ok && !unread[i] { // for which another file may be mended
+		_, denied := errors.AsType[*policy.ModuleError](errs[i])
+		if _, ok := errors.AsType[*trust.Error](errs[i]); !ok && !denied && !unread[i] { // for which another file may be mended
 			refused.Notes[path] = note
 		}
 	}

@@ -41,6 +41,10 @@ type Options struct {
 	// an error means that it was not started. jail.RunHelper does this. Nil: only
 	// built-in modules are compiled, in this process.
 	Spawn func(ctx context.Context, dir string, args ...string) (effect.Ended, error)
+	// Permit says why nothing of a module may be compiled or run, not even to ask it
+	// what it is. It is asked each time, before anything of the module is loaded. Nil:
+	// every module may.
+	Permit func(*tool.Module) error
 	// Large says that a person has asked for modules of more than
 	// admit.LargeBytes to be compiled.
 	Large    bool

@@ -17,12 +17,12 @@ import (
 // else as JSON. One that the call does not have, or that is null, is nothing.
 type Run struct {
 	// Args are the arguments of a command, behind its name. One in which an argument
-	// stands that the call does not have is left out. One that is nothing but an
+	// stands that the call does not have is left out, and with it the option right before
+	// it: a text that begins with '-', without '=' or {NAME}. One that is nothing but an
 	// argument which is an array becomes as many.
 	//
-	// What a call puts at the beginning of one must not begin with '-', as that would be
-	// an option that the model has chosen, unless here, before it, stands "--", or an
-	// option whose value it is: a text that begins with '-', without '=' or {NAME}.
+	// What a call puts at the beginning of one must not begin with '-', as that could be
+	// an option that the model has chosen, unless "--" stands somewhere before it.
 	Args []string `json:"args,omitempty"`
 	// Stdin is what a command reads, and Input what a plugin does. Without it that is the
 	// argument input if the call has no other and it is a string, or else {args}.
@@ -253,14 +253,14 @@ func (e *expansion) text(text string, most int) (string, bool, error) {
 // arguments makes the arguments of a command.
 func (e *expansion) arguments(texts []string) ([]string, error) {
 	var out []string
-	option := false // a value of the model may begin with '-' where the next argument stands
-	ended := false  // and in all that follow
+	option := false // the last argument is an option, and goes where its value is not there
+	ended := false  // "--" is there: what follows may begin with '-'
 	add := func(s string, names ...string) error {
 		if strings.ContainsRune(s, 0) {
 			return fmt.Errorf("the argument %.80q: %w", strings.Join(names, ", "), errNUL)
 		}
-		if len(names) > 0 && strings.HasPrefix(s, "-") && !option && !ended {
-			return fmt.Errorf("the argument %.80q begins with '-' here (%.40q), where the program would take it for an option, which only "+
+		if len(names) > 0 && strings.HasPrefix(s, "-") && !ended {
+			return fmt.Errorf("the argument %.80q begins with '-' here (%.40q), where the program could take it for an option, which only "+
 				"whoever has described the tool may choose; write it another way, such as ./NAME for a file", strings.Join(names, ", "), s)
 		}
 		if len(out) == maxArguments {
@@ -268,6 +268,12 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 		}
 		out, option = append(out, s), false
 		return e.count(s)
+	}
+	leave := func() {
+		if option {
+			out = out[:len(out)-1]
+		}
+		option = false
 	}
 	for _, text := range texts {
 		pieces, err := parseText(text)
@@ -283,7 +289,7 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 						}
 					}
 				}
-				option = false
+				leave() // the list was empty, if the option is still the last
 				continue
 			}
 		}
@@ -292,7 +298,7 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 			return nil, err
 		}
 		if !all {
-			option = false // it was of the one that is left out
+			leave()
 			continue
 		}
 		if err := add(s, begins(pieces)...); err != nil {
@@ -300,10 +306,27 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 		}
 		if fixed(pieces) {
 			ended = ended || s == "--"
-			option = strings.HasPrefix(s, "-") && !strings.Contains(s, "=")
+			option = len(s) > 1 && s[0] == '-' && !strings.Contains(s, "=") && !ended
 		}
 	}
 	return out, nil
+}
+
+// Warnings say where an argument of a call could be taken for an option, a sentence for
+// each place.
+func (r *Run) Warnings() (out []string) {
+	for _, text := range r.Args {
+		pieces, err := parseText(text)
+		switch names := slices.DeleteFunc(begins(pieces), func(name string) bool { return name == "args" || name == "cwd" }); {
+		case err != nil || text == "--":
+			return out
+		case len(names) > 0:
+			out = append(out, fmt.Sprintf("no \"--\" stands before {%s} in args: a value that begins with '-' is refused there", names[0]))
+		case len(pieces) > 1 && strings.Trim(pieces[0].text, "-") == "":
+			out = append(out, fmt.Sprintf("%q in args lets the model choose an option", text))
+		}
+	}
+	return out
 }
 
 // begins names what stands at the beginning of a text before it says something itself.

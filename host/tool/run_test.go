@@ -23,8 +23,8 @@ func TestARunTakesTheArgumentsOfACall(t *testing.T) {
 		"braces": {
 			Run{Args: []string{"{{}", "{{{s}}", "a}b{{"}, Stdin: "{{{{"}, `{"s":"{n}"}`, Run{Args: []string{"{}", "{{n}}", "a}b{"}, Stdin: "{{"}},
 		"what is not there is left out, and so is null": {
-			Run{Args: []string{"-x", "a{s}", "{n}", "b"}, Env: map[string]string{"A": "{s}", "B": "b"}, Stdin: "<{s}>"}, `{"n":null}`,
-			Run{Args: []string{"-x", "b"}, Env: map[string]string{"B": "b"}, Stdin: "<>"}},
+			Run{Args: []string{"x", "a{s}", "{n}", "b"}, Env: map[string]string{"A": "{s}", "B": "b"}, Stdin: "<{s}>"}, `{"n":null}`,
+			Run{Args: []string{"x", "b"}, Env: map[string]string{"B": "b"}, Stdin: "<>"}},
 		"an array becomes as many": {
 			Run{Args: []string{"a", "{l}", "b"}}, `{"l":["x","",2,null,[3]]}`, Run{Args: []string{"a", "x", "", "2", "[3]", "b"}}},
 		"an array with something beside it is JSON": {
@@ -34,10 +34,20 @@ func TestARunTakesTheArgumentsOfACall(t *testing.T) {
 		"an input that is no text":          {Run{}, `{"input":["x"]}`, Run{}},
 		"an input that is not all":          {Run{}, `{"input":"x","y":1}`, Run{}},
 		"all of them, and where":            {Run{Args: []string{"{cwd}"}, Stdin: "{args}", Input: "at {cwd}"}, `{"s":"x"}`, Run{Args: []string{"/w"}, Stdin: `{"s":"x"}`, Input: "at /w"}},
-		"an option has a value":             {Run{Args: []string{"-c", "{s}"}}, `{"s":"-1"}`, Run{Args: []string{"-c", "-1"}}},
-		"behind the end of options":         {Run{Args: []string{"-v", "--", "a", "{l}", "{s}"}}, `{"l":["-1","-2"],"s":"-3"}`, Run{Args: []string{"-v", "--", "a", "-1", "-2", "-3"}}},
-		"an option has the first of a list": {Run{Args: []string{"-c", "{l}"}}, `{"l":["-1","a"]}`, Run{Args: []string{"-c", "-1", "a"}}},
-		"it does not begin the argument":    {Run{Args: []string{"./{s}", "-{s}"}}, `{"s":"-x"}`, Run{Args: []string{"./-x", "--x"}}},
+		"an option goes with its value": {
+			Run{Args: []string{"--out", "{s}", "--", "{p}"}}, `{"p":"-x"}`, Run{Args: []string{"--", "-x"}}},
+		"it stays with its value": {
+			Run{Args: []string{"--out", "{s}", "--", "{p}"}}, `{"s":"o","p":"-x"}`, Run{Args: []string{"--out", "o", "--", "-x"}}},
+		"so it does with an empty list, null, and a text around": {
+			Run{Args: []string{"-v", "-a", "{l}", "-b", "{n}", "-c", "x{s}", "-d", "{m}", "--", "{p}"}}, `{"l":[],"n":null,"m":[null],"p":"-x"}`,
+			Run{Args: []string{"-v", "--", "-x"}}},
+		"one with its value in it stays, and so does what follows --": {
+			Run{Args: []string{"--a=b", "{s}", "--", "-x", "{s}", "--", "{s}", "y"}}, `{}`, Run{Args: []string{"--a=b", "--", "-x", "--", "y"}}},
+		"standard input is no option": {Run{Args: []string{"-", "{s}"}}, `{}`, Run{Args: []string{"-"}}},
+		"one within a word goes with it": {
+			Run{Args: []string{"--a={s}", "-b{s}", "-c", "{s}", "x"}}, `{}`, Run{Args: []string{"x"}}},
+		"behind the end of options":      {Run{Args: []string{"-v", "--", "a", "{l}", "{s}"}}, `{"l":["-1","-2"],"s":"-3"}`, Run{Args: []string{"-v", "--", "a", "-1", "-2", "-3"}}},
+		"it does not begin the argument": {Run{Args: []string{"./{s}", "-{s}"}}, `{"s":"-x"}`, Run{Args: []string{"./-x", "--x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.run.Expand(json.RawMessage(c.args), "/w")
@@ -66,9 +76,12 @@ func TestAModelChoosesNoOptions(t *testing.T) {
 		"what the text says, at their choice": {[]string{"{s}-x"}, `{"s":""}`, `begins with '-'`},
 		"in a list":                           {[]string{"{l}"}, `{"l":["a","-x"]}`, `the argument "l" begins with '-' here ("-x")`},
 		"second, behind an option":            {[]string{"-c", "{l}"}, `{"l":["a","-x"]}`, `begins with '-'`},
+		"behind an option or a flag":          {[]string{"-n", "{s}"}, `{"s":"--config=x"}`, `the argument "s" begins with '-'`},
+		"first of a list, behind one":         {[]string{"-n", "{l}"}, `{"l":["-x"]}`, `the argument "l" begins with '-'`},
+		"before the end of options":           {[]string{"-n", "{s}", "--"}, `{"s":"-x"}`, `begins with '-'`},
 		"behind one that has its value":       {[]string{"-c", "{n}", "{s}"}, `{"n":1,"s":"-x"}`, `begins with '-'`},
-		"behind one whose value looks so":     {[]string{"-c", "{n}", "{s}"}, `{"n":-1,"s":"-x"}`, `the argument "s" begins with '-'`},
-		"behind one whose value is --":        {[]string{"-c", "{n}", "{s}"}, `{"n":"--","s":"-x"}`, `the argument "s" begins with '-'`},
+		"behind one whose value looks so":     {[]string{"-c", "{n}", "{s}"}, `{"n":-1,"s":"-x"}`, `the argument "n" begins with '-'`},
+		"behind one whose value is --":        {[]string{"-c", "{n}", "{s}"}, `{"n":"--","s":"-x"}`, `the argument "n" begins with '-'`},
 		"behind one with its value in it":     {[]string{"--mode=fast", "{s}"}, `{"s":"-x"}`, `begins with '-'`},
 		"behind one that they have finished":  {[]string{"-j{n}", "{s}"}, `{"n":1,"s":"-x"}`, `begins with '-'`},
 		"in place of one that is left out":    {[]string{"-c", "{n}", "{s}"}, `{"s":"-x"}`, `begins with '-'`},
@@ -105,6 +118,24 @@ func TestAModelChoosesNoOptions(t *testing.T) {
 	long := Run{Stdin: strings.Repeat("{s}", 20)}
 	if got, err := long.Expand(json.RawMessage(huge(maxArgumentBytes)), "/w"); err == nil {
 		t.Errorf("a standard input had %d bytes", len(got.Stdin))
+	}
+}
+
+func TestWarningsOfARun(t *testing.T) {
+	for args, want := range map[string]string{
+		"-n {path}":                   `no "--" stands before {path} in args: a value that begins with '-' is refused there`,
+		"--out {opt} -- {path}":       `no "--" stands before {opt} in args: a value that begins with '-' is refused there`,
+		"{a}{b}":                      `no "--" stands before {a} in args: a value that begins with '-' is refused there`,
+		"-{a}":                        `"-{a}" in args lets the model choose an option`,
+		"--{a}=x":                     `"--{a}=x" in args lets the model choose an option`,
+		"--out={opt} ./{a} -- {path}": "",
+		"-- -{a}":                     "",
+		"{cwd} {args}":                "",
+		"-v":                          "",
+	} {
+		if got := strings.Join((&Run{Args: strings.Fields(args)}).Warnings(), "; "); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
 	}
 }
 

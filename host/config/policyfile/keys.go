@@ -76,21 +76,21 @@ var ceilingKeys = []key{
 		bound(func(c *policy.Ceiling) *[]policy.List { return &c.BaseURLs })),
 
 	boolean("modules.unsigned", true,
-		"When false, a module that carries no verified signature does not run and cannot be added; the built-in ones do run. A signature counts if it is by a key that trust.toml knows.",
+		"When false, a module that carries no verified signature does not run, not even to say what it is, is not compiled, and cannot be added; the built-in ones do run. A signature counts if it is by a key that trust.toml knows.",
 		func(r *reader, s setting) {
 			if !s.bool() {
 				r.layer.Ceiling.Signed = []policy.Line{{From: s.from}}
 			}
 		}),
 	boolean("modules.add", true,
-		"When false, nobody adds a module, and none is updated. What was added before, and what a person names by a path to try it, runs as far as the other keys permit; with an empty list of digests nothing but the built-in modules does.",
+		"When false, nobody adds a module, none is updated, and none runs that a person names by a path. What was added before runs as far as the other keys permit; with an empty list of digests nothing but the built-in modules does.",
 		func(r *reader, s setting) {
 			if !s.bool() {
 				r.layer.Ceiling.Closed = []policy.Line{{From: s.from}}
 			}
 		}),
 	list("modules.registries", "HOST or HOST/PATH", anything, `["ghcr.io/example", "registry.example.com:5000"]`, registry,
-		"Places in the network from which modules may be added, with all that is below them. With such a list a file on this machine is no such place. It does not stop a module that was added before. An empty list permits none.",
+		"Places in the network from which modules may be added, with all that is below them. With such a list a file on this machine is no such place, and does not run by its path either. It does not stop a module that was added before. An empty list permits none.",
 		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Registries })),
 	list("modules.digests", "sha256:HEX", anything, `["sha256:`+strings.Repeat("0", 64)+`"]`, digest,
 		"Modules that may run beside the built-in ones, by their digest. With signers and namespaces one list: a module is to be in any of the three.",

@@ -59,6 +59,7 @@ func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) 
 	}
 	if d.tools == nil {
 		plain := tool.ModuleOf(mod.Name, mod.Origin, mod.Path, wasm.WithoutCustom(facts, wasm.ManifestSection))
+		plain.Signer, plain.Namespace, plain.ByAdministrator = mod.Signer, mod.Namespace, mod.ByAdministrator // who signed all of it
 		if m, err = box.Describe(ctx, plain); err != nil {
 			return nil, fmt.Errorf("%s names no tools, and the module does not say which it has: %w", d.path, err)
 		}

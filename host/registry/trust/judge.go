@@ -98,6 +98,9 @@ type Subject struct {
 	Digest         string // of its bytes, "sha256:HEX"
 	ManifestDigest string // of its OCI manifest, "sha256:HEX"; empty: there is none
 	Fingerprint    sign.Fingerprint
+	// Unasked: the manifest is not known yet, because to ask for it runs the module. Then
+	// what a statement over these bytes says of name, version and fingerprint counts.
+	Unasked bool
 }
 
 // Seen is what was judged before of the module that this one replaces, with the
@@ -255,6 +258,9 @@ func (c *court) envelope(data []byte) {
 	st, by, err := signed.Verify(c.rules.keys)
 	if err != nil {
 		return // by nobody that is known
+	}
+	if c.subject.Unasked {
+		c.subject.Name, c.subject.Version, c.subject.Fingerprint = st.Name, st.Version, st.Fingerprint
 	}
 	for _, k := range by {
 		p := c.rules.publishers[c.rules.owner[k]]

@@ -85,6 +85,21 @@ func TestVisibleShowsWhatHides(t *testing.T) {
 	}
 }
 
+func TestPipedShowsWhatActs(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\x1b]0;t\x07\x1b[2Jb":         "a<U+001B>]0;t<U+0007><U+001B>[2Jb",
+		"\u009b2J \x9b2J":               "<U+009B>2J <0x9B>2J",
+		"a\u202eb\u2066c\u200fd\u061ce": "a<U+202E>b<U+2066>c<U+200F>d<U+061C>e",
+		"a\rb\r\nc\td\x00\x7f\r":        "a<U+000D>b\r\nc\td<U+0000><U+007F><U+000D>",
+		"1\u00a0000\u3000\ufeffnaïve 👨\u200d👩\u200d👧 \u26a0\ufe0f": "1\u00a0000\u3000\ufeffnaïve 👨\u200d👩\u200d👧 \u26a0\ufe0f",
+		"مرحبا नमस्ते \ufffd":                                      "مرحبا नमस्ते \ufffd",
+	} {
+		if got := Piped(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestRowsFit(t *testing.T) {
 	for _, v := range terminaltest.Vectors() {
 		for _, columns := range []int{2, 3, 7, 80} {

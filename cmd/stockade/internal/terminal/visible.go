@@ -22,6 +22,30 @@ func Visible(text string) string {
 	return s.Visible(text)
 }
 
+// Piped makes text harmless that goes to a pipe or a file, from where it may come to a
+// terminal: control characters, which begin escape sequences, and those that reorder
+// text are replaced by their codes. Line ends, \r\n too, and tabs stay, and so does
+// whatever only does not show, which programs read as it is.
+func Piped(text string) string {
+	if plain(text) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == '\r' && strings.HasPrefix(text[i+1:], "\n"), r == '\n', r == '\t':
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, "<0x%02X>", text[i])
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // Line is visible text in one line: line ends and tabs are \n and \t.
 func Line(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"html"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds on the style sheets of a page that are looked at.
+const (
+	maxSheet = 64 << 10 // bytes of each
+	maxRules = 1000     // of all
+)
+
+// concealment is how an element is hidden.
+type concealment int
+
+const (
+	shown             concealment = iota
+	hiddenFromReaders             // aria-hidden: people see it
+	hiddenBySheet
+	hiddenByPage
+)
+
+// hidden says whether a tag, or a style sheet before it, hides what is in the element.
+func (p *page) hidden(t token) (how concealment) {
+	if len(t.attrs) < len(" id=x") {
+		return shown
+	}
+	a := attributes{src: t.attrs}
+	for a.next() {
+		switch {
+		case named(a.name, "hidden"),
+			named(a.name, "style") && conceals(html.UnescapeString(string(a.value))):
+			return hiddenByPage
+		case p.rules != nil && named(a.name, "id") && p.rules["#"+html.UnescapeString(string(a.value))],
+			p.rules != nil && named(a.name, "class") && slices.ContainsFunc(strings.Fields(html.UnescapeString(string(a.value))), func(c string) bool { return p.rules["."+c] }):
+			how = hiddenBySheet
+		case how == shown && named(a.name, "aria-hidden") && bytes.EqualFold(a.value, []byte("true")):
+			how = hiddenFromReaders
+		}
+	}
+	return how
+}
+
+// sheet takes from a style sheet which classes and IDs it hides by a rule of their own.
+// Rules in blocks, such as that of a kind of device, do not count.
+func (p *page) sheet(text string) {
+	depth, start := 0, 0
+	selectors := ""
+	text = uncommented(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '{':
+			if depth++; depth == 1 {
+				selectors, start = text[start:i], i+1
+			}
+		case c == ';' && depth == 0:
+			start = i + 1
+		case c == '}':
+			if depth = max(depth-1, 0); depth > 0 || len(p.rules) >= maxRules {
+				continue
+			}
+			if body := text[start:i]; !strings.Contains(body, "{") && conceals(body) {
+				for selector := range strings.SplitSeq(selectors, ",") {
+					selector = strings.TrimSpace(selector)
+					if at := strings.IndexAny(selector, ".#"); at >= 0 && !strings.ContainsAny(selector[at+1:], ".#") && !strings.ContainsAny(selector, ":[>+~ \t\n*@") {
+						if p.rules == nil {
+							p.rules = map[string]bool{}
+						}
+						p.rules[selector[at:]] = true
+					}
+				}
+			}
+			start = i + 1
+		}
+	}
+}
+
+// conceals reports whether declarations hide an element. What a later one takes back is
+// not looked at, and an escape counts: with that a word can be written in another way.
+func conceals(style string) bool {
+	color, back := "-", ""
+	for decl := range strings.SplitSeq(strings.ToLower(uncommented(style)), ";") {
+		key, value, _ := strings.Cut(strings.Join(strings.Fields(decl), ""), ":")
+		value = strings.TrimSuffix(value, "!important")
+		n, err := strconv.ParseFloat(strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz%"), 64)
+		switch key {
+		case "display", "visibility":
+			if value == "none" || value == "hidden" || value == "collapse" {
+				return true
+			}
+		case "opacity", "font-size":
+			if err == nil && n < 0.02 {
+				return true
+			}
+		case "left", "right", "top", "bottom", "text-indent", "margin-left", "margin-top":
+			if err == nil && n <= -500 { // off the screen
+				return true
+			}
+		case "color":
+			if color = plainColor.Replace(value); color == "transparent" {
+				return true
+			}
+		case "background", "background-color":
+			back = plainColor.Replace(value)
+		}
+	}
+	return color == back || strings.Contains(style, `\`)
+}
+
+var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")
+
+// uncommented is CSS without comments.
+func uncommented(css string) string {
+	if !strings.Contains(css, "/*") {
+		return css
+	}
+	var b strings.Builder
+	for css != "" {
+		before, comment, _ := strings.Cut(css, "/*")
+		b.WriteString(before)
+		_, css, _ = strings.Cut(comment, "*/")
+	}
+	return b.String()
+}
+
+// isAmong reports whether a tag is one of those in a list with blanks around.
+func isAmong(tag []byte, list string) bool {
+	return strings.Contains(list, " "+strings.ToLower(string(tag))+" ")
+}
+
+// void are the elements without content.
+const void = " area base br col embed hr img input link meta param source track wbr "
+
+// ends are the tags that end an element whose end tag may be missing.
+var ends = map[string]string{
+	"li": " li ", "dt": " dt dd ", "dd": " dt dd ", "tr": " tr ", "td": " td th tr ", "th": " td th tr ",
+	"p": " h1 h2 h3 h4 h5 h6 hr ul ol menu pre li dt dd tr td th address article aside blockquote details div dl fieldset figcaption figure footer form header main p section table ",
+}
+
+// skipIn begins an element that is left out, or marked.
+func (p *page) skipIn(t token, how concealment, marked bool) {
+	p.skip, p.skipped, p.level, p.inner, p.how, p.marked, p.begins = t.tag, t.name, 1, 0, how, marked, marked
+}
+
+// holds reports whether an end tag within that element ends nothing outside of it.
+func (p *page) holds(name element) bool {
+	return name == elemTable || !of[p.skipped].hideable && (of[name].hideable && name != elemA || isAmong([]byte(name.String()), " menu dl "))
+}
+
+// openSkipped takes a tag in an element that is left out or marked, and reports whether
+// the tag has ended it. It ends where a browser ends it, or later.
+func (p *page) openSkipped(t token, closed bool) (ended bool) {
+	skip := strings.ToLower(string(p.skip))
+	switch {
+	case (p.inner == 0 || skip == "p") && isAmong(t.tag, ends[skip]):
+		p.endSkip()
+		return true
+	case bytes.EqualFold(t.tag, p.skip) && !(closed && of[t.name].skipped):
+		p.level++
+	case p.holds(t.name):
+		p.inner++
+	}
+	p.blank = p.blank || p.marked
+	return false
+}
+
+// closeSkipped takes an end tag in such an element, and reports whether it has ended
+// what holds that.
+func (p *page) closeSkipped(t token) (ended bool) {
+	switch {
+	case p.inner > 0:
+		p.inner -= bit(p.holds(t.name))
+	case bytes.EqualFold(t.tag, p.skip):
+		p.level--
+	case isAmong(t.tag, " ul ol menu dl table tr ") && ends[strings.ToLower(string(p.skip))] != "":
+		p.level, ended = 0, true
+	}
+	p.blank = p.blank || p.marked
+	if p.level == 0 {
+		p.endSkip()
+	}
+	return ended
+}
+
+func (p *page) endSkip() {
+	if p.marked {
+		p.blank = false
+		if !p.begins {
+			p.out.write("]")
+		}
+		p.block(of[p.skipped].breaks)
+	}
+	p.skip, p.marked = nil, false
+}
+
+var unbracketed = strings.NewReplacer("[", "(", "]", ")")
+
+// hiddenText writes text that the page hides, between brackets that it cannot close.
+func (p *page) hiddenText(text []byte) {
+	plain := unbracketed.Replace(html.UnescapeString(string(text)))
+	if p.begins && strings.TrimSpace(plain) != "" {
+		p.write("[hidden text: ")
+		p.begins, p.blank = false, false
+	}
+	if !p.begins {
+		p.words(plain)
+	}
+}
