@@ -15,11 +15,12 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// What is read of a configuration, and how many places for credentials it can have. Of
-// what is beyond that the output says what it says.
+// What is read of a configuration, how long a credential can be with what is around it, and
+// all of them. What is beyond that is not taken out.
 const (
-	maxConfigBytes = 1 << 20
-	maxCredentials = 256
+	maxConfigBytes     = 1 << 20
+	maxCredentialBytes = 4 << 10
+	maxCredentials     = 128 << 10
 )
 
 // credentialURL finds the user and the password in URLs, https://USER:PASSWORD@HOST and
@@ -60,29 +61,36 @@ func (p *plan) ownCredentials(dir string, own *redact.Redactor) {
 // credentialsIn are the places of a configuration that hold credentials, as it has them
 // and as git lists them.
 func credentialsIn(config string) (places []redact.Place) {
-	for _, url := range credentialURL().FindAllStringSubmatch(config, maxCredentials) {
+	left := maxCredentials
+	add := func(before, value, after string) {
+		if n := len(before) + len(value) + len(after); n <= min(left, maxCredentialBytes) {
+			left -= n
+			places = append(places, redact.Place{Before: before, Value: value, After: after})
+		}
+	}
+	for _, url := range credentialURL().FindAllStringSubmatch(config, -1) {
 		user, password, both := strings.Cut(url[1], ":")
 		switch {
 		case both:
-			places = append(places, redact.Place{Before: "://" + user + ":", Value: password, After: url[2]})
+			add("://"+user+":", password, url[2])
 		case len(user) >= redact.MinBytes: // or it is "git"
-			places = append(places, redact.Place{Before: "://", Value: user, After: url[2]})
+			add("://", user, url[2])
 		}
 	}
 	for _, line := range credentialLine().FindAllStringSubmatch(config, -1) {
 		key, value := line[1], strings.TrimRight(strings.TrimPrefix(line[3], `"`), " \t\r\\")
 		name := strings.ToLower(key)
-		if !isCredential(name) || len(value) < redact.MinBytes || len(places) >= 20*maxCredentials {
+		if !isCredential(name) || len(value) < redact.MinBytes {
 			continue
 		}
 		behind := line[2] + line[3][:strings.Index(line[3], value)]
 		for _, key := range []string{key, name} {
 			for _, between := range []string{behind, " = ", "=", " ", "\n"} {
-				places = append(places, redact.Place{Before: key + between, Value: value})
+				add(key+between, value, "")
 			}
 		}
 		if header, rest, ok := strings.Cut(value, ": "); ok { // git config prints it without the key
-			places = append(places, redact.Place{Before: header + ": ", Value: rest})
+			add(header+": ", rest, "")
 		}
 	}
 	return places

@@ -215,6 +215,23 @@ func TestCredentialsOfTheRepositoryAreNotRepeated(t *testing.T) {
 	}
 }
 
+// However much a configuration holds, to know it takes little.
+func TestCredentialsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for name, config := range map[string]string{
+		"a long password": "url = https://a:" + long + "@h", "a long key": "[a]\ntoken = " + long,
+		"many URLs": strings.Repeat("url = https://a:b@h\n", 50_000), "many keys": strings.Repeat("[a] token = abcd\n", 50_000),
+	} {
+		sum := 0
+		for _, p := range credentialsIn(config) {
+			sum += len(p.Before) + len(p.Value) + len(p.After)
+		}
+		if sum > maxCredentials {
+			t.Errorf("%s: %d bytes are known", name, sum)
+		}
+	}
+}
+
 // Nobody writes to it, so it would be read for ever.
 func TestANamedPipeInPlaceOfAConfiguration(t *testing.T) {
 	dir := t.TempDir()

@@ -137,26 +137,12 @@ func (p *Project) Faults(records []store.Record) (out []string) {
 	return out
 }
 
-// ClaimError says that a lockfile gives a module a signer who cannot have signed it, as
-// far as the person knows.
-type ClaimError struct {
-	Module, Signer string
-	Known          string // the publisher for whom the person would take the signer; empty: nobody can have the signer's name
-}
-
-func (e *ClaimError) Error() string {
-	if e.Known == "" {
-		return fmt.Sprintf("%s: %s gives it the signer %.80q, and no publisher can have that name", e.Module, LockName, e.Signer)
-	}
-	return fmt.Sprintf("%s: %s gives it the signer %q, and names none of the keys that you know of %s", e.Module, LockName, e.Signer, e.Known)
-}
-
 // marks are those that the name of a publisher can have beside those of a module.
 var marks = strings.NewReplacer(".", "_", "@", "_", "+", "_")
 
 // CheckClaims holds what a lockfile says of signers against the publishers that the
 // person knows, before anything is fetched: one of these, or a name that looks like it,
-// stands with a key of that publisher. The error is a [*ClaimError].
+// stands with a key of that publisher.
 func CheckClaims(f *lock.File, rules *trust.Rules) error {
 	if f == nil {
 		return nil
@@ -166,12 +152,12 @@ func CheckClaims(f *lock.File, rules *trust.Rules) error {
 			continue
 		}
 		if !trust.ValidName(m.Signer) {
-			return &ClaimError{m.Name, m.Signer, ""}
+			return fmt.Errorf("%s: %s gives it the signer %.80q, and no publisher can have that name", m.Name, LockName, m.Signer)
 		}
 		owners := rules.Owners(m.Keys...)
 		for _, name := range rules.Names() {
 			if skeleton(marks.Replace(name)) == skeleton(marks.Replace(m.Signer)) && !slices.Contains(owners, name) {
-				return &ClaimError{m.Name, m.Signer, name}
+				return fmt.Errorf("%s: %s gives it the signer %q, and names none of the keys that you know of %s", m.Name, LockName, m.Signer, name)
 			}
 		}
 	}
