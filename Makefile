@@ -110,6 +110,10 @@ EVERYDAY_TIERS ?= 3 1
 test-everyday: helper ## run a hundred everyday commands plainly and in the jail, at tiers 3 and 1 (EVERYDAY_TIERS), which takes minutes
 	for tier in $(EVERYDAY_TIERS); do $(GO) test -count 1 -run 'TestEverydayCommands|TestReadingCommands' ./host/jail -tier $$tier -everyday || exit 1; done
 
+.PHONY: test-questions
+test-questions: guests helper ## count the questions of 60 everyday commands at tiers 3 and 1, and compare them with cmd/stockade/testdata/questions.txt (a minute; UPDATE_QUESTIONS=1 writes it)
+	$(GO) test -count 1 -run TestTheQuestionsOfEverydayCommands ./cmd/stockade -questions
+
 .PHONY: test-programs
 PROGRAMS ?= 10000
 test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a stage, and compare what they leave

@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -95,7 +96,7 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 			"an update": {func(width int, color, all bool) string {
 				return cardText(update)(width, color, all) + "  It is switched off until you decide.\n"
 			}, append(choices, prompt.Choice{Letter: 'k', Words: "keep " + shownVersion(hostile)}, prompt.Choice{Letter: 'r', Words: "remove it"}, prompt.Choice{Letter: 'n', Words: "not now"})},
-			"a project": {func(width int, _, all bool) string { return syncCard(project, nil, width, all) }, yesOrNo},
+			"a project": {func(width int, _, all bool) string { return syncCard(project, nil, trust.Combine(), width, all) }, yesOrNo},
 		}
 		for i, name := range slices.Sorted(maps.Keys(cards)) {
 			if !*whole && (turn+i)%3 > 0 {

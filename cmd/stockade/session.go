@@ -225,13 +225,23 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
+// changedLog is the error of a session that cannot be gone on with, because its log is not
+// as it was written; any other error stays.
+func changedLog(id string, err error) error {
+	if broken, ok := errors.AsType[*session.ChainError](err); ok {
+		return &exitErr{code: exitError, message: fmt.Sprintf("session %s does not go on: its log is not as it was written: %v", terminal.Line(id), broken),
+			hint: fmt.Sprintf("`stockade audit verify %s` says more; `stockade chat` begins a new session", terminal.Line(id))}
+	}
+	return err
+}
+
 // returnTo goes to the workspace in which the session began, unless -C names
 // another: what a session may touch must not depend on where one stands.
 func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 	began := a.Work
-	for e, err := range st.Events(ctx, id, 0) {
+	for e, err := range session.Checked(st.Events(ctx, id, 0)) {
 		if err != nil {
-			return err
+			return changedLog(id, err)
 		}
 		var s session.Started
 		if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {

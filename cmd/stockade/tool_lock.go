@@ -20,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
 func newToolLockCmds(a *app) []*cobra.Command {
@@ -130,6 +131,15 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 		a.warn("the modules of this project are not offered, because "+err.Error(), "")
 		return nil
 	}
+	rules, err := a.rules()
+	if err != nil {
+		return err
+	}
+	if err := checkClaims(p, rules); err != nil { // they do not count, and the program goes on without them
+		report(a.s, ctx, err)
+		a.warn("the modules of this project are not offered", "")
+		return nil
+	}
 	in, out, done, ok := a.terminal()
 	if a.trust != trustAsk || a.flags.json || !ok {
 		if ok {
@@ -139,11 +149,11 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 		return nil
 	}
 	defer done()
-	yes, err := a.askSync(ctx, in, out, p, records)
+	yes, err := a.askSync(ctx, in, out, p, records, rules)
 	if err != nil || !yes {
 		return err
 	}
-	if err := a.sync(ctx, p); err != nil { // they do not count, and the program goes on without them
+	if err := a.sync(ctx, p, rules); err != nil { // they do not count, and the program goes on without them
 		report(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 	}
@@ -156,6 +166,10 @@ func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 		return err
 	}
 	records, err := a.modules().Records()
+	if err != nil {
+		return err
+	}
+	rules, err := a.rules()
 	switch {
 	case err != nil:
 		return err
@@ -169,16 +183,18 @@ func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 		return nil
 	case len(a.Ceiling.Closed) > 0:
 		return a.mayAdd()
+	case checkClaims(p, rules) != nil:
+		return checkClaims(p, rules)
 	case yes.yes && len(p.Files) > 0:
 		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
 	case yes.yes && !yes.is(p.LockSHA256):
 		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
 	case yes.yes:
-		return a.sync(ctx, p)
+		return a.sync(ctx, p, rules)
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
-		fmt.Fprint(a.s.err, syncCard(p, records, 80, true)) // nobody can ask for the rest
+		fmt.Fprint(a.s.err, syncCard(p, records, rules, 80, true)) // nobody can ask for the rest
 		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256 + a.netFlags()
 		if len(p.Files) > 0 {
 			hint = "sync where you can be asked: a script cannot agree to what is in .stockade/tools"
@@ -186,16 +202,24 @@ func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on", hint: hint}
 	}
 	defer done()
-	if yes, err := a.askSync(ctx, in, out, p, records); err != nil || !yes {
+	if yes, err := a.askSync(ctx, in, out, p, records, rules); err != nil || !yes {
 		return cmp.Or(err, error(&exitErr{code: exitDenied, message: "nothing is fetched"}))
 	}
-	return a.sync(ctx, p)
+	return a.sync(ctx, p, rules)
+}
+
+// checkClaims refuses a lockfile that gives a module a signer who cannot have signed it.
+func checkClaims(p *registry.Project, rules *trust.Rules) error {
+	if err := registry.CheckClaims(p.Lock, rules); err != nil {
+		return &exitErr{code: exitDenied, message: err.Error() + "; nothing is fetched", hint: "ask whoever wrote the file; `stockade tool trust list` shows the keys that you know"}
+	}
+	return nil
 }
 
 // askSync asks once about all that a project names.
-func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record) (bool, error) {
+func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record, rules *trust.Rules) (bool, error) {
 	card := func(all bool) func() string {
-		return func() string { return syncCard(p, records, columnsOf(in), all) }
+		return func() string { return syncCard(p, records, rules, columnsOf(in), all) }
 	}
 	answer, err := a.put(ctx, in, out, prompt.New("Get them?", yesOrNo, card(false), card(true)))
 	return answer == 'y', err
@@ -206,7 +230,7 @@ const syncRows = 4
 
 // syncCard lists the modules of a project, and first what is different from what was
 // agreed to. All that the project says stands behind bars.
-func syncCard(p *registry.Project, records []store.Record, width int, all bool) string {
+func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, width int, all bool) string {
 	var b strings.Builder
 	list := func(rows [][]string) {
 		for i, texts := range rows {
@@ -231,7 +255,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 				"  wants " + m.Wants,
 			}
 			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
-				texts = append(texts, "  says that it is signed by "+m.Signer)
+				texts = append(texts, "  names "+knownKeys(m, rules)+", and says that it is signed by "+m.Signer)
 			}
 			if all { // it begins at the bar, to be in one row
 				texts = append(texts, "sha256 "+m.Digest)
@@ -282,6 +306,14 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	return b.String()
 }
 
+// knownKeys says which keys of a claim the person knows, by whose they are.
+func knownKeys(m lock.Module, rules *trust.Rules) string {
+	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
+		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"
+	}
+	return "no key that you know"
+}
+
 // hostsOf are the hosts from which the modules of a lockfile would be fetched.
 func hostsOf(f *lock.File) (out []string) {
 	if f == nil {
@@ -298,8 +330,9 @@ func hostsOf(f *lock.File) (out []string) {
 }
 
 // sync gets all that a project names, and keeps all of it or nothing.
-func (a *app) sync(ctx context.Context, p *registry.Project) error {
+func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules) error {
 	var reviews []*registry.Review
+	claims := map[*registry.Review]string{}
 	add := func(c *source.Candidate, name, lockSHA256 string) (*registry.Review, error) {
 		r, err := a.review(ctx, registry.Request{Candidate: c, As: name, Project: a.Work, Lock: lockSHA256})
 		if err == nil {
@@ -308,10 +341,6 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return r, err
 	}
 	if p.Lock != nil {
-		rules, err := a.rules()
-		if err != nil {
-			return err
-		}
 		for _, m := range p.Lock.Modules {
 			c, err := a.locked(ctx, m)
 			if err != nil {
@@ -324,7 +353,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 			if err := registry.CheckLocked(m, r, rules); err != nil {
 				return &exitErr{code: exitDenied, message: err.Error() + "; nothing is added"}
 			}
-			r.Record.Source = m.Source
+			r.Record.Source, claims[r] = m.Source, m.Signer
 		}
 	}
 	for _, f := range p.Files {
@@ -345,7 +374,12 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return err
 	}
 	for _, r := range reviews {
+		found := signedBy(r)
+		if claim := claims[r]; claim != "" && claim != r.Record.Signer {
+			found += fmt.Sprintf("; %s says %s", registry.LockName, terminal.Line(claim))
+		}
 		a.s.note("%s %s is here: %s", r.Record.Name, shownVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
+		a.s.note("it is signed by %s", found)
 	}
 	return nil
 }

@@ -253,5 +253,5 @@ func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []p
 	a.knowKeys(d) // also where no model is asked
 	s, err := d.Open(ctx, opts)
 	a.asked.Store(true)
-	return s, err
+	return s, changedLog(opts.ID, err)
 }

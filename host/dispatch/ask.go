@@ -90,7 +90,7 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
 	p.pass()
 	var recorded session.Event
-	if body := p.decided(decision, &answer); decision.Effect() != policy.Ask {
+	if body := p.decided(decision, answer); decision.Effect() != policy.Ask {
 		p.first = append(p.first, p.draft(session.TypeDecision, body))
 	} else if recorded, err = p.record(ctx, session.TypeDecision, body); err != nil {
 		return policy.Grant{}, err
@@ -113,9 +113,17 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 	return grant, nil
 }
 
-// decided is what the log says of a decision, and of the answer where it asks;
-// nil: nobody was asked.
-func (p *pending) decided(d policy.Decision, answer *policy.Answer) session.Decision {
+// unasked is what the log says of a decision to ask about changes where there are none. It
+// says so, and gives no grant.
+func (p *pending) unasked(d policy.Decision) session.Decision {
+	body := p.decided(d, policy.Answer{})
+	body.Answer, body.Scope, body.By = nil, "", ""
+	body.Unasked, body.Effect, body.Rule, body.Reason = body.Reason, policy.Allow.String(), policy.UnchangedRule, "it ran on a stage, and has changed nothing to be asked about"
+	return body
+}
+
+// decided is what the log says of a decision, and of the answer where it asks.
+func (p *pending) decided(d policy.Decision, answer policy.Answer) session.Decision {
 	body := session.Decision{
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
 		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(), Tier: d.Tier(),
@@ -123,7 +131,7 @@ func (p *pending) decided(d policy.Decision, answer *policy.Answer) session.Deci
 	if d.Effect() == policy.Deny {
 		body.Change = d.Explain().Hint
 	}
-	if answer != nil && d.Effect() == policy.Ask {
+	if d.Effect() == policy.Ask {
 		body.Answer, body.Scope, body.By = &answer.Allow, answer.Scope, answer.By
 		if answer.Question != [32]byte{} {
 			body.Question = fmt.Sprintf("%x", answer.Question)

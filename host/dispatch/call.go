@@ -98,7 +98,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	switch decision, differs := decision.After(changes); {
 	case !grant.Rehearsal() && !differs: // that was decided before it ran
 	case len(changes) == 0 && decision.OnlyChanges(): // nothing is left to be asked about
-		_, err = p.record(ctx, session.TypeDecision, p.decided(decision, nil))
+		p.first = append(p.first, p.draft(session.TypeDecision, p.unasked(decision)))
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
 	case p.own == undoEntry && decision.OnlyChanges():

@@ -162,7 +162,7 @@ func TestWhatTheModelIsOffered(t *testing.T) {
 			}
 			// A session that goes on has what it had.
 			again := New(w.options)
-			if err := again.Resume(past(events...)); err != nil {
+			if err := readAll(again.Resume(past(events...))); err != nil {
 				t.Fatal(err)
 			}
 			if got := shape(again.Definitions()); got != c.want {

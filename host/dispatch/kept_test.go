@@ -116,7 +116,7 @@ func TestWhatACallKeepsIsRecordedWithItsResult(t *testing.T) {
 			}
 			// What the log says is what is kept.
 			resumed := New(w.options)
-			if err := resumed.Resume(past(w.events...)); err != nil {
+			if err := readAll(resumed.Resume(past(w.events...))); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := list(resumed), list(d); got != want || !strings.HasSuffix(got, "x;") {

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -10,47 +9,60 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Resume counts what a session has used before: the calls of each tool that have
-// run and their fuel, a person's own calls too. It opens the groups of tools that
-// were opened, and has what tools keep and which content of files the model has seen.
-// events are those of its log. It is called before the first call.
-func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) error {
-	spent := map[string]uint64{}
-	asked := map[string]llm.FunctionData{} // by call, as those that run
-	runs := map[string]session.Intent{}
-	for e, err := range events {
-		if err != nil {
-			return fmt.Errorf("read what the session has used: %w", err)
+// Resume passes the events of a session's log on, and takes from them what the session
+// has used before: the calls of each tool that have run and their fuel, a person's own
+// calls too. It opens the groups of tools that were opened, and has what tools keep and
+// which content of files the model has seen. The events are read to their end before the
+// first call.
+func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		r := resumed{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}
+		for e, err := range events {
+			if err == nil {
+				d.resume(e, r)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
 		}
-		d.kept.Fold(e)
-		switch e.Type {
-		case session.TypeToolCall:
-			m, _ := e.Message()
-			var data llm.CallData
-			if json.Unmarshal(m.Data, &data) == nil {
-				asked[e.Call] = data.Function
-			}
-		case session.TypeCallIntended:
-			var intent session.Intent
-			if json.Unmarshal(e.Body, &intent) == nil {
-				runs[e.Call] = intent
-				d.counts.take(intent.Tool)
-				if entry, ok := d.catalog.Load().Find(intent.Tool); ok {
-					d.openOf(entry)
-				} else if intent.Tool == tool.ListTools {
-					d.open(groupIn([]byte(asked[e.Call].Arguments)))
-				}
-			}
-		case session.TypeToolResult:
-			if intent, ran := runs[e.Call]; ran { // a denied one has a result, too
-				spent[intent.Tool] += d.fold(intent, asked[e.Call], e)
-			}
-			delete(runs, e.Call)
-			delete(asked, e.Call)
-		}
+		d.fuel = newFuel(d.opts.Policy.Limits(), r.spent)
 	}
-	d.fuel = newFuel(d.opts.Policy.Limits(), spent)
-	return nil
+}
+
+// resumed is what is known of a session while its events are read.
+type resumed struct {
+	spent map[string]uint64           // fuel, by tool
+	asked map[string]llm.FunctionData // by call, as those that run
+	runs  map[string]session.Intent
+}
+
+func (d *Dispatcher) resume(e session.Event, r resumed) {
+	d.kept.Fold(e)
+	switch e.Type {
+	case session.TypeToolCall:
+		m, _ := e.Message()
+		var data llm.CallData
+		if json.Unmarshal(m.Data, &data) == nil {
+			r.asked[e.Call] = data.Function
+		}
+	case session.TypeCallIntended:
+		var intent session.Intent
+		if json.Unmarshal(e.Body, &intent) == nil {
+			r.runs[e.Call] = intent
+			d.counts.take(intent.Tool)
+			if entry, ok := d.catalog.Load().Find(intent.Tool); ok {
+				d.openOf(entry)
+			} else if intent.Tool == tool.ListTools {
+				d.open(groupIn([]byte(r.asked[e.Call].Arguments)))
+			}
+		}
+	case session.TypeToolResult:
+		if intent, ran := r.runs[e.Call]; ran { // a denied one has a result, too
+			r.spent[intent.Tool] += d.fold(intent, r.asked[e.Call], e)
+		}
+		delete(r.runs, e.Call)
+		delete(r.asked, e.Call)
+	}
 }
 
 // fold notes what the result of a call that ran says of files, and returns its fuel.

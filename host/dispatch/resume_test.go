@@ -28,6 +28,16 @@ func past(events ...session.Event) iter.Seq2[session.Event, error] {
 	}
 }
 
+// readAll reads events to their end.
+func readAll(events iter.Seq2[session.Event, error]) error {
+	for _, err := range events {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func event(turn int, typ session.Type, call string, body any) session.Event {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -59,12 +69,12 @@ func TestCallsDrawFromTheBudgetsOfTheirToolAndOfTheSession(t *testing.T) {
 		return tool.Result{Output: tool.Text("ok")}, nil
 	}
 	d := New(w.options)
-	err := d.Resume(past(
+	err := readAll(d.Resume(past(
 		intended(1, "a", "file_read"), used(1, "a", 100),
 		intended(1, "b", "file_write"), used(1, "b", 40),
 		intended(0, "c", "file_read"), used(0, "c", 200),
 		deleted(used(1, "a", 1000)),
-	))
+	)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +94,7 @@ func TestCallsDrawFromTheBudgetsOfTheirToolAndOfTheSession(t *testing.T) {
 func TestASessionHasNoMoreCallsThanItMay(t *testing.T) {
 	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_read", After: 5}}})
 	d := New(w.options)
-	if err := d.Resume(past(intended(1, "a", "file_read"), used(1, "a", 1), intended(1, "b", "file_read"), intended(1, "c", "bash"))); err != nil {
+	if err := readAll(d.Resume(past(intended(1, "a", "file_read"), used(1, "a", 1), intended(1, "b", "file_read"), intended(1, "c", "bash")))); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -106,7 +116,7 @@ func TestASessionHasNoMoreCallsThanItMay(t *testing.T) {
 }
 
 func TestResumeTellsThatTheLogCannotBeRead(t *testing.T) {
-	err := New(newWorld(t, policy.Options{}).options).Resume(func(yield func(session.Event, error) bool) { yield(session.Event{}, errDisk) })
+	err := readAll(New(newWorld(t, policy.Options{}).options).Resume(func(yield func(session.Event, error) bool) { yield(session.Event{}, errDisk) }))
 	if !errors.Is(err, errDisk) {
 		t.Errorf("got %v", err)
 	}

@@ -351,7 +351,7 @@ func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
 	hash := func(h string) tool.Result {
 		return tool.Result{Output: json.RawMessage(`{"output":"","sha256":"` + h + `"}`)}
 	}
-	err := d.Resume(past(
+	err := readAll(d.Resume(past(
 		asks("1", "look", `{"path":"a.txt"}`), runs("1", "look", "/work"), comesTo("1", hash("old")),
 		asks("2", "look", `{"path":"a.txt"}`), runs("2", "look", "/work"), comesTo("2", hash("new")),
 		asks("3", "look", `{"path":"b.txt"}`), runs("3", "look", "/work/sub"), comesTo("3", hash("sub")),
@@ -361,7 +361,7 @@ func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
 		asks("7", "look", `{"path":"gone.txt"}`), runs("7", "look", "/work"), deleted(comesTo("7", hash("gone"))),
 		asks("8", "patch", `{"patch":"*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch"}`), runs("8", "patch", "/work"),
 		comesTo("8", tool.Result{Output: json.RawMessage(`{"output":"","sha256":{"new.txt":"made"}}`)}),
-	))
+	)))
 	if err != nil {
 		t.Fatal(err)
 	}

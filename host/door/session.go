@@ -75,8 +75,9 @@ type Session struct {
 	closers   []func() error
 }
 
-// Open opens a session. The error may be one of [Door.Store], a *[ModelError], or
-// wrap session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
+// Open opens a session. One of the past is checked as a whole while it is read, see
+// [session.Checked]. The error may be one of [Door.Store], a *[ModelError], or
+// wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
 func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err error) {
 	if opts.Catalog == nil {
 		if opts.Catalog, err = registry.Builtin(); err != nil {
@@ -121,9 +122,19 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.closers = append(s.closers, unlock)
 	s.Log = session.NewLog(st, opts.ID, time.Now)
 	s.Log.Redact(d.opts.Known)
+	if opts.Approver == nil {
+		opts.Approver = Ask(func(context.Context, policy.Question) (policy.Answer, error) {
+			return policy.Answer{By: "nobody to ask"}, nil
+		})
+	}
+	s.Tools = dispatch.New(dispatch.Options{
+		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
+		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().Stages(), d.opts.Known),
+	})
 	var past agent.Past
-	if !isNew {
-		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0)), opts.Agent.HistoryChars); err != nil {
+	if !isNew { // nothing of it counts before all of it has been checked
+		events := s.Tools.Resume(begun(session.Checked(st.Events(ctx, opts.ID, 0))))
+		if past, err = agent.History(events, opts.Agent.HistoryChars); err != nil {
 			return nil, err
 		}
 		s.Asides = past.Asides()
@@ -136,20 +147,6 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	}
 	if err != nil {
 		return nil, err
-	}
-	if opts.Approver == nil {
-		opts.Approver = Ask(func(context.Context, policy.Question) (policy.Answer, error) {
-			return policy.Answer{By: "nobody to ask"}, nil
-		})
-	}
-	s.Tools = dispatch.New(dispatch.Options{
-		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
-		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().Stages(), d.opts.Known),
-	})
-	if !isNew {
-		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {
-			return nil, err
-		}
 	}
 	if opts.Agent.Model != nil {
 		opts.Agent.Tools, opts.Agent.Log, opts.Agent.Past, opts.Agent.Cwd = s.Tools, s.Log, past, opts.Workspace

@@ -172,7 +172,8 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		if cmd.Show != nil && cmd.MergeStderr && try == 1 {
 			live = &shown{show: cmd.Show}
 		}
-		out := streams{stdout: j.Redact.Writer(io.MultiWriter(kept[0], live)), stderr: j.Redact.Writer(kept[1]), kept: kept}
+		out := streams{own: new(redact.Redactor), kept: kept}
+		out.stdout, out.stderr = out.own.Writer(j.Redact.Writer(io.MultiWriter(kept[0], live))), out.own.Writer(j.Redact.Writer(kept[1]))
 		if cmd.MergeStderr {
 			out.stderr = out.stdout
 		}
@@ -202,6 +203,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 
 type streams struct {
 	stdout, stderr *redact.Writer
+	own            *redact.Redactor // of what is secret in the output of this command alone
 	kept           [2]*headTail
 }
 

@@ -3,18 +3,13 @@ package jail
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/walk"
@@ -40,8 +35,8 @@ type before struct {
 
 // look looks at what the mounts of a command hold, and has the command see what it
 // may. Where nothing can be mounted, what is closed is kept instead, to be put
-// back.
-func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redactor, c *wire.Command) (*before, error) {
+// back. own comes to know the credentials of the repository.
+func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor, c *wire.Command) (*before, error) {
 	b := &before{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
 	for _, m := range p.mounts {
@@ -51,11 +46,7 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 	if b.seen, err = walk.Look(ctx, roots, terms.Masked, looked); err != nil {
 		return nil, fmt.Errorf("look for what a command may not see: %w", err)
 	}
-	for _, closed := range b.seen.Closed {
-		if filepath.Base(closed.Path) == "config" {
-			redactCredentials(known, closed.Path)
-		}
-	}
+	p.ownCredentials(c.Dir, own)
 	for _, s := range b.seen.Secrets {
 		if _, secret := terms.Opened.Read(paths.Guest(s.Path)); secret && p.world.Namespaces {
 			b.hidden = append(b.hidden, s.Path)
@@ -77,32 +68,6 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 		return nil, denied(fmt.Errorf("%s cannot keep a command from changing them: %w", policy.Tier(1), err))
 	}
 	return b, nil
-}
-
-// credentials are those in URLs: https://USER:PASSWORD@HOST, https://TOKEN@HOST.
-var credentials = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://([^\s/@:"']*):?([^\s/@"']*)@`) })
-
-// redactCredentials makes known what the URLs of a configuration of git hold: git
-// has to read the file, and the output of the command need not repeat it.
-func redactCredentials(known *redact.Redactor, name string) {
-	const most = 1 << 20
-	// It may be anything, such as a named pipe, which would never answer.
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	text, _ := io.ReadAll(io.LimitReader(f, most))
-	for _, found := range credentials().FindAllSubmatch(text, -1) {
-		user, password := string(found[1]), string(found[2])
-		if password == "" {
-			password = user
-		}
-		known.Add(password)
-		if plain, err := url.PathUnescape(password); err == nil {
-			known.Add(plain)
-		}
-	}
 }
 
 // cannotOpen is what programs say of a file that they cannot open.

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,23 +155,80 @@ func TestWhatIsMountedAndHidden(t *testing.T) {
 	}
 }
 
-func TestCredentialsInURLsAreNotRepeated(t *testing.T) {
+// ownConfig has credentials, and vendoredConfig those of somebody who wants words of
+// ours to be taken out.
+const (
+	ownConfig = "[remote \"origin\"]\n\turl = https://me:hunter2@example.com/x\n\tpushurl = https://ghp_abcdefghij0123@example.com/x\n\tfetch = hunter2\n" +
+		"[http \"https://example.com/\"]\n\textraHeader = \"AUTHORIZATION: basic eDpzZXNhbWU\"\n[sendemail]\n\tsmtpPass = open sesame ; mine\n[url \"https://o:p4ss@h.example/\"]\n\tinsteadOf = h:\n" +
+		"[http]\n\tsslCertPasswordProtected = true\n[remote \"git\"]\n\turl = ssh://git@example.com/x\n"
+	vendoredConfig = "[remote \"origin\"]\n\turl = https://me:function@example.com/x\n"
+)
+
+// What the repository of the workspace has for credentials is not repeated where git
+// has it. All else is as it is, and nobody else comes to know of it.
+func TestCredentialsOfTheRepositoryAreNotRepeated(t *testing.T) {
 	if *tier < 1 {
 		return
 	}
 	dir := t.TempDir()
-	config := "[remote \"origin\"]\n\turl = https://me:hunter2-hunter2@example.com/x\n\tpushurl = https://ghp_abcdefghij0123@example.com/x\n"
-	if err := os.MkdirAll(dir+"/.git", 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{".git/config": ownConfig, "vendor/x/.git/config": vendoredConfig} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(dir+"/.git/config", []byte(config), 0o644); err != nil {
-		t.Fatal(err)
+	all := []string{"hunter2", "ghp_", "eDpzZXNhbWU", "sesame", "p4ss"}
+	for command, c := range map[string]struct{ has, not []string }{
+		"cat .git/config": {[]string{
+			"url = https://me:[redacted]@example.com/x\n", "pushurl = https://[redacted]@example.com/x\n", "fetch = hunter2\n", "\"[redacted]\"\n",
+			"smtpPass = [redacted] ; mine\n", "[url \"https://o:[redacted]@h.example/\"]", "sslCertPasswordProtected = true\n", "ssh://git@example.com/x\n",
+		}, []string{"me:hunter2", "ghp_", "eDpzZXNhbWU", "sesame", "p4ss"}},
+		"git config --file .git/config --list | grep -v fetch":                    {[]string{"http.https://example.com/.extraheader=[redacted]\n", "sendemail.smtppass=[redacted]\n"}, all},
+		"git config --file .git/config --list -z | grep -av fetch":                {nil, []string{"eDpzZXNhbWU", "sesame", "p4ss", "ghp_"}},
+		"git config --file .git/config --get-regexp 'pass|header$'":               {[]string{"sendemail.smtppass [redacted]\n"}, all},
+		"git config --file .git/config http.https://example.com/.extraheader >&2": {[]string{"AUTHORIZATION: [redacted]\n"}, all},
+		"printf 'https://me:hun' && sleep 0.1 && printf 'ter2@example.com/y'":     {[]string{"https://me:[redacted]@example.com/y"}, all},
+		// What only has the same text.
+		"echo hunter2 https://me:hunter2@example.org/x open sesame": {[]string{"hunter2 https://me:hunter2@example.org/x open sesame\n"}, nil},
+		"cat vendor/x/.git/config; echo function":                   {[]string{"https://me:function@example.com/x\nfunction\n"}, nil},
+		// It is no wall.
+		"rev .git/config": {[]string{"2retnuh"}, nil},
+	} {
+		known := new(redact.Redactor)
+		out, err := newJail(t, Options{Redact: known}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
+		text := string(out.Stdout) + string(out.Stderr)
+		if err != nil {
+			t.Errorf("%s: %v, %s", command, err, describe(out))
+		}
+		for _, has := range c.has {
+			if !strings.Contains(text, has) {
+				t.Errorf("%s: %q is not in\n%s", command, has, text)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(text, not) {
+				t.Errorf("%s: %q is in\n%s", command, not, text)
+			}
+		}
+		if known.Finds([]byte(ownConfig + vendoredConfig)) {
+			t.Errorf("%s: what a file of the workspace holds is a secret everywhere", command)
+		}
 	}
-	j := newJail(t, Options{Redact: new(redact.Redactor)})
-	command := "cat .git/config; base64 -w0 .git/config"
-	out, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
-	if err != nil || !strings.Contains(string(out.Stdout), "@example.com/x") || strings.Contains(string(out.Stdout), "hunter2") || strings.Contains(string(out.Stdout), "ghp_") {
-		t.Errorf("%v, %s", err, describe(out))
+}
+
+// However much a configuration holds, to know it takes little.
+func TestCredentialsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for name, config := range map[string]string{
+		"a long password": "url = https://a:" + long + "@h", "a long key": "[a]\ntoken = " + long,
+		"many URLs": strings.Repeat("url = https://a:b@h\n", 50_000), "many keys": strings.Repeat("[a] token = abcd\n", 50_000),
+	} {
+		sum := 0
+		for _, p := range credentialsIn(config) {
+			sum += len(p.Before) + len(p.Value) + len(p.After)
+		}
+		if sum > maxCredentials {
+			t.Errorf("%s: %d bytes are known", name, sum)
+		}
 	}
 }
 

@@ -185,6 +185,10 @@ func (d Decision) Rehearse() (Grant, error) {
 	return grant, err
 }
 
+// UnchangedRule is the rule of the record of a call for which [Decision.OnlyChanges] holds,
+// and which has changed nothing.
+const UnchangedRule = "no changes"
+
 // OnlyChanges reports whether the changes are all that asks: the same call
 // would be allowed if it changed nothing. What a call has read that looks like
 // a secret is told only after an answer, as is that it has failed, and what the

@@ -15,22 +15,31 @@ type automaton struct {
 	marker  []byte
 }
 
-// node is a prefix of patterns; node 0 is the empty one.
-type node struct {
-	fail    int32 // the longest proper suffix that is a prefix too
-	child   int32 // the first one, 0 if none
-	sibling int32 // the next child of the parent
-	match   int32 // length of the longest pattern that ends here, 0 if none
-	depth   int32
-	hold    int32 // length of the longest suffix that may grow to a pattern
-	b       byte  // on the edge that leads here
+// pattern is a text that is found. Its first and its last bytes can be of its place and
+// no secret: they stay.
+type pattern struct {
+	text       []byte
+	head, tail int
 }
 
-func newAutomaton(patterns [][]byte) *automaton {
+// node is a prefix of patterns; node 0 is the empty one.
+type node struct {
+	fail       int32 // the longest proper suffix that is a prefix too
+	child      int32 // the first one, 0 if none
+	sibling    int32 // the next child of the parent
+	match      int32 // length of the longest pattern that ends here, 0 if none
+	head, tail int32 // bytes of that pattern that stay
+	also       int32 // the node of a shorter pattern that ends here and may cover these, 0 if none
+	depth      int32
+	hold       int32 // length of the longest suffix that may grow to a pattern
+	b          byte  // on the edge that leads here
+}
+
+func newAutomaton(patterns []pattern) *automaton {
 	a := &automaton{nodes: make([]node, 1), marker: marker(patterns)}
 	for _, p := range patterns {
 		at := int32(0)
-		for _, b := range p {
+		for _, b := range p.text {
 			next := a.childOf(at, b)
 			if next == 0 {
 				next = int32(len(a.nodes))
@@ -42,8 +51,12 @@ func newAutomaton(patterns [][]byte) *automaton {
 			}
 			at = next
 		}
-		a.nodes[at].match = int32(len(p))
-		a.longest = max(a.longest, len(p))
+		n := &a.nodes[at]
+		if n.match == 0 {
+			n.head, n.tail = int32(p.head), int32(p.tail)
+		}
+		n.match, n.head, n.tail = int32(len(p.text)), min(n.head, int32(p.head)), min(n.tail, int32(p.tail))
+		a.longest = max(a.longest, len(p.text))
 	}
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -55,8 +68,11 @@ func newAutomaton(patterns [][]byte) *automaton {
 				a.nodes[c].fail = a.step(a.nodes[at].fail, a.nodes[c].b)
 			}
 			n, suffix := &a.nodes[c], &a.nodes[a.nodes[c].fail]
-			if n.match == 0 {
-				n.match = suffix.match
+			switch {
+			case n.match == 0:
+				n.match, n.head, n.tail, n.also = suffix.match, suffix.head, suffix.tail, suffix.also
+			case n.head+n.tail > 0 && suffix.match > 0:
+				n.also = n.fail
 			}
 			if n.hold = suffix.hold; n.child != 0 {
 				n.hold = n.depth
@@ -119,9 +135,9 @@ func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 		if s.at = s.a.step(s.at, b); s.at == 0 {
 			continue
 		}
-		if n := int(s.a.nodes[s.at].match); n > 0 {
-			end := len(s.held) + i + 1
-			s.cover(span{end - n, end})
+		for at, end := s.at, len(s.held)+i+1; at != 0 && s.a.nodes[at].match > 0; at = s.a.nodes[at].also {
+			n := &s.a.nodes[at]
+			s.cover(span{end - int(n.match-n.head), end - int(n.tail)})
 		}
 	}
 	s.held = append(s.held, piece...)
@@ -157,10 +173,10 @@ func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 	return dst
 }
 
-// cover adds a run, which ends behind all others.
+// cover adds a run, and makes one of it and of all that end behind its beginning.
 func (s *scanner) cover(r span) {
 	for n := len(s.runs); n > 0 && s.runs[n-1].end > r.start; n-- {
-		r.start = min(r.start, s.runs[n-1].start)
+		r.start, r.end = min(r.start, s.runs[n-1].start), max(r.end, s.runs[n-1].end)
 		s.runs = s.runs[:n-1]
 	}
 	s.runs = append(s.runs, r)
@@ -168,14 +184,14 @@ func (s *scanner) cover(r span) {
 
 // marker returns what stands in place of a secret: something that holds no
 // pattern, and whose ends are in none, so that no pattern can arise around it.
-func marker(patterns [][]byte) []byte {
+func marker(patterns []pattern) []byte {
 	for _, inner := range []string{"redacted", "*****", ""} {
 		for _, ends := range []string{"[]", "<>", "{}", "()", "**", "##", "~~", "||", "!!", "^^", "``", "  ", "██", "∎∎"} {
 			left, right := []rune(ends)[0], []rune(ends)[1]
 			m := []byte(string(left) + inner + string(right))
 			first, last := m[0], m[len(m)-1]
-			if !slices.ContainsFunc(patterns, func(p []byte) bool {
-				return bytes.IndexByte(p, first) >= 0 || bytes.IndexByte(p, last) >= 0 || bytes.Contains(m, p)
+			if !slices.ContainsFunc(patterns, func(p pattern) bool {
+				return bytes.IndexByte(p.text, first) >= 0 || bytes.IndexByte(p.text, last) >= 0 || bytes.Contains(m, p.text)
 			}) {
 				return m
 			}

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -35,7 +36,7 @@ type Redactor struct {
 
 	mu       sync.Mutex
 	values   map[string]bool
-	patterns [][]byte
+	patterns []pattern
 }
 
 // Add tells of a value. What stands in it behind a space or an "=" is known by
@@ -64,7 +65,29 @@ func (r *Redactor) add(value string) {
 		r.values = map[string]bool{}
 	}
 	r.values[value] = true
-	r.patterns = append(r.patterns, forms(value)...)
+	for _, form := range forms(value) {
+		r.patterns = append(r.patterns, pattern{text: form})
+	}
+	r.a.Store(newAutomaton(r.patterns))
+}
+
+// Place is a value that is a secret between two texts and nowhere else, as it stands
+// there and in no other form. It can be shorter than [MinBytes].
+type Place struct{ Before, Value, After string }
+
+// AddPlaces tells of values that are secret in their places alone. What is around them
+// stays.
+func (r *Redactor) AddPlaces(places ...Place) {
+	if r == nil || len(places) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range places {
+		if p.Value != "" {
+			r.patterns = append(r.patterns, pattern{[]byte(p.Before + p.Value + p.After), len(p.Before), len(p.After)})
+		}
+	}
 	r.a.Store(newAutomaton(r.patterns))
 }
 
@@ -173,12 +196,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), w.pass(w.s.feed(p, false))
 }
 
-// Flush writes what is held back. A secret that is split by a flush is not
-// found.
+// Flush writes what is held back, also by a Writer below. A secret that is split by a
+// flush is not found.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pass(w.s.feed(nil, true))
+	err := w.pass(w.s.feed(nil, true))
+	if below, ok := w.w.(*Writer); ok {
+		err = errors.Join(err, below.Flush())
+	}
+	return err
 }
 
 func (w *Writer) pass(p []byte) error {

@@ -401,3 +401,34 @@ func TestAKeyBehindASchemeIsKnownByItself(t *testing.T) {
 		}
 	}
 }
+
+// A value in its place is taken out there alone, however the text comes.
+func TestPlaces(t *testing.T) {
+	r := new(Redactor)
+	r.AddPlaces(Place{"://me:", "pw", "@h"}, Place{"://me:pw@h", "ost", ""}, Place{"key=", "pw", ""}, Place{"", "", "x"}, Place{"me:", "pw@", ""}, Place{"a", "key", "=pw"})
+	for text, want := range map[string]string{
+		"pw me:pw key:pw":             "pw me:pw key:pw",
+		"https://me:pw@h/x, key=pw.":  "https://me:[redacted]h/x, key=[redacted].",
+		"https://me:pw@host/x":        "https://me:[redacted]h[redacted]/x",
+		"https://me:pw@hos":           "https://me:[redacted]hos",
+		"akey=pw":                     "a[redacted]=[redacted]",
+		"://me:p ://me:pw ://me:pw@h": "://me:p ://me:pw ://me:[redacted]h",
+	} {
+		if got := r.Text(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+		for size := 1; size < len(text); size++ {
+			var out bytes.Buffer
+			w := r.Writer(redactorOf("unknown").Writer(&out))
+			for piece := range slices.Chunk([]byte(text), size) {
+				w.Write(piece)
+			}
+			if w.Flush(); out.String() != want {
+				t.Errorf("%q in pieces of %d is %q", text, size, out.String())
+			}
+		}
+	}
+	if !r.Finds([]byte("x key=pw")) || r.Finds([]byte("pw")) {
+		t.Error("it finds something else")
+	}
+}

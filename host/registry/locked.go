@@ -137,6 +137,33 @@ func (p *Project) Faults(records []store.Record) (out []string) {
 	return out
 }
 
+// marks are those that the name of a publisher can have beside those of a module.
+var marks = strings.NewReplacer(".", "_", "@", "_", "+", "_")
+
+// CheckClaims holds what a lockfile says of signers against the publishers that the
+// person knows, before anything is fetched: one of these, or a name that looks like it,
+// stands with a key of that publisher.
+func CheckClaims(f *lock.File, rules *trust.Rules) error {
+	if f == nil {
+		return nil
+	}
+	for _, m := range f.Modules {
+		if m.Signer == "" {
+			continue
+		}
+		if !trust.ValidName(m.Signer) {
+			return fmt.Errorf("%s: %s gives it the signer %.80q, and no publisher can have that name", m.Name, LockName, m.Signer)
+		}
+		owners := rules.Owners(m.Keys...)
+		for _, name := range rules.Names() {
+			if skeleton(marks.Replace(name)) == skeleton(marks.Replace(m.Signer)) && !slices.Contains(owners, name) {
+				return fmt.Errorf("%s: %s gives it the signer %q, and names none of the keys that you know of %s", m.Name, LockName, m.Signer, name)
+			}
+		}
+	}
+	return nil
+}
+
 // CheckLocked holds a module that was fetched against the entry of the lockfile which
 // names it: they agree in everything. Whose key signed it is for each person to say,
 // and so a key that the person does not know counts for nothing here; of one that the

@@ -328,6 +328,45 @@ func TestLockedSigner(t *testing.T) {
 	}
 }
 
+// A name that the person knows, or one that looks like it, stands with a key of that
+// publisher. Any other name is the file's word.
+func TestClaimedSigners(t *testing.T) {
+	var ids []string
+	var publishers []trust.Publisher
+	for _, name := range []string{"acme.example", "ada"} {
+		k, err := sign.Generate(sign.Ed25519)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, k.Public().ID())
+		publishers = append(publishers, trust.Publisher{Name: name, Namespaces: []string{"*"}, Keys: []sign.PublicKey{k.Public()}, Threshold: 1})
+	}
+	known := trust.Combine(&trust.File{Name: "trust.toml", Publishers: publishers})
+	for _, c := range []struct {
+		signer string
+		keys   []string
+		ok     bool
+	}{
+		{"", nil, true},
+		{"acme.example", ids[:1], true},
+		{"acme.example", []string{"ed25519:00", ids[0]}, true}, // the module has to be signed with both
+		{"acme.example", []string{"ed25519:00"}, false},
+		{"acme.example", ids[1:], false},
+		{"acrne.example", []string{"ed25519:00"}, false},
+		{"acme_.example", []string{"ed25519:00"}, false},
+		{"ACME.example", ids[:1], false},
+		{"\u0430cme.example", ids[:1], false},
+		{"acme.example ", ids[:1], false},
+		{"somebody", []string{"ed25519:00"}, true},
+		{"somebody", ids[:1], true}, // whose signature has to be there
+	} {
+		f := &lock.File{Modules: []lock.Module{{Name: "plain"}, {Name: "m", Signer: c.signer, Keys: c.keys}}}
+		if err := CheckClaims(f, known); (err == nil) != c.ok {
+			t.Errorf("%q with %q: %v", c.signer, c.keys, err)
+		}
+	}
+}
+
 // What was allowed stays with what it was allowed for.
 func TestWhatKeepsWhatWasAllowed(t *testing.T) {
 	was := store.Record{Digest: "a", Fingerprint: tool.Fingerprint{Description: "d", Schema: "s", Needs: "n"}}

@@ -38,6 +38,9 @@ type Decision struct {
 	Source string `json:"source"`
 	Origin string `json:"origin,omitempty"` // where the rule is written
 	Reason string `json:"reason"`
+	// Unasked is what would have been asked about, of a call that ran on a stage and has
+	// changed nothing there. The rest is the decision since.
+	Unasked string `json:"unasked,omitempty"`
 	// Change is what would allow a call that was denied, as data.
 	Change tool.Hint    `json:"change,omitempty"`
 	Answer *bool        `json:"answer,omitempty"` // what a person said, where policy asks

@@ -111,35 +111,19 @@ func VerifySession(events iter.Seq2[Event, error]) (Report, error) {
 }
 
 func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
-	var (
-		seq     uint64
-		prev    [32]byte
-		inChain = map[string][32]byte{}
-		open    = map[[2]string]Event{} // intents, by session and call
-	)
+	c := chain{whole: whole, sessions: map[string]inChain{}}
+	open := map[[2]string]Event{} // intents, by session and call
 	defer func() { r.Open = openCalls(open) }()
 	for e, err := range events {
+		if err == nil {
+			err = c.check(e)
+		}
 		if err != nil {
 			return r, err
 		}
-		switch {
-		case whole && e.Seq != seq+1:
-			return r, &ChainError{seq + 1, fmt.Sprintf("is missing: event %d follows event %d", e.Seq, seq)}
-		case e.Seq <= seq:
-			return r, &ChainError{e.Seq, "is out of order"}
-		case whole && e.Prev != prev:
-			return r, &ChainError{e.Seq, "does not follow the event before it"}
-		case e.SessionPrev != inChain[e.Session]:
-			return r, &ChainError{e.Seq, "does not follow the event before it in its session"}
-		case e.ComputeHash() != e.Hash:
-			return r, &ChainError{e.Seq, "was changed after it was written"}
-		case e.Body == nil:
+		if e.Body == nil {
 			r.Deleted++
-		case len(e.Salt) != SaltBytes || BodyDigest(e.Salt, e.Body) != e.Digest:
-			return r, &ChainError{e.Seq, "has a body that is not the one that was written"}
 		}
-		seq, prev = e.Seq, e.Hash
-		inChain[e.Session] = e.Hash
 		r.Events++
 		r.Head = e.Hash
 		switch call := [2]string{e.Session, e.Call}; e.Type {
@@ -150,6 +134,62 @@ func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
 		}
 	}
 	return r, nil
+}
+
+// Checked yields the events of a session from its first, each held against what was
+// written: its place, its hash and its body. One that is not as it was written is a
+// *ChainError, which ends the sequence. Events missing from the end cannot be seen. It
+// costs some microseconds for an event, less than to read it.
+func Checked(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		c := chain{sessions: map[string]inChain{}}
+		for e, err := range events {
+			if err == nil {
+				err = c.check(e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// chain is how far a chain has been checked.
+type chain struct {
+	whole    bool // it is that of a store, and not of some sessions
+	seq      uint64
+	prev     [32]byte
+	sessions map[string]inChain
+}
+
+// inChain is the last event of a session, and whether one of them has its body.
+type inChain struct {
+	hash [32]byte
+	body bool
+}
+
+// check returns a *ChainError if the next event is not as it was written.
+func (c *chain) check(e Event) error {
+	last := c.sessions[e.Session]
+	switch {
+	case c.whole && e.Seq != c.seq+1:
+		return &ChainError{c.seq + 1, fmt.Sprintf("is missing: event %d follows event %d", e.Seq, c.seq)}
+	case e.Seq <= c.seq:
+		return &ChainError{e.Seq, "is out of order"}
+	case c.whole && e.Prev != c.prev:
+		return &ChainError{e.Seq, "does not follow the event before it"}
+	case e.SessionPrev != last.hash:
+		return &ChainError{e.Seq, "does not follow the event before it in its session"}
+	case e.ComputeHash() != e.Hash:
+		return &ChainError{e.Seq, "was changed after it was written"}
+	case e.Body == nil && last.body: // all that there are go together
+		return &ChainError{e.Seq, "has lost its body, and an event before it has not"}
+	case e.Body != nil && (len(e.Salt) != SaltBytes || BodyDigest(e.Salt, e.Body) != e.Digest):
+		return &ChainError{e.Seq, "has a body that is not the one that was written"}
+	}
+	c.seq, c.prev = e.Seq, e.Hash
+	c.sessions[e.Session] = inChain{e.Hash, e.Body != nil}
+	return nil
 }
 
 func openCalls(intents map[[2]string]Event) []OpenCall {

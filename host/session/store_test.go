@@ -49,7 +49,7 @@ func only(events []session.Event, id string) []session.Event {
 
 func TestVerifySound(t *testing.T) {
 	events := chain("a", "b", "a", "a", "b")
-	events[2].Body, events[2].Salt = nil, nil // deleted
+	events[0].Body, events[0].Salt = nil, nil // deleted
 	for _, test := range []struct {
 		name   string
 		verify func(iter.Seq2[session.Event, error]) (session.Report, error)
@@ -99,6 +99,7 @@ func TestVerifyFinds(t *testing.T) {
 			e.Body = append(json.RawMessage{e.Salt[15]}, e.Body...)
 			e.Salt = e.Salt[:15]
 		}), 4, 4},
+		{"removed body", edit(func(e *session.Event) { e.Body, e.Salt = nil, nil }), 4, 4},
 		{"edited seq", edit(func(e *session.Event) { e.Seq = 40 }), 4, 40},
 		{"edited session", edit(func(e *session.Event) { e.Session = "a" }), 4, 4},
 		{"edited time", edit(func(e *session.Event) { e.Time = e.Time.Add(1) }), 4, 4},
@@ -163,6 +164,20 @@ func TestVerifyFinds(t *testing.T) {
 			check("store", err, test.store)
 			_, err = session.VerifySession(sequence(test.tamper(only(fresh(), "b"))))
 			check("session", err, test.session)
+			// Who reads the session so does not get what breaks it.
+			tampered, got := test.tamper(only(fresh(), "b")), 0
+			err = nil
+			for _, failed := range session.Checked(sequence(tampered)) {
+				if err = failed; err == nil {
+					got++
+				}
+			}
+			check("reading", err, test.session)
+			for i, e := range tampered {
+				if e.Seq == test.session && i < got && test.name != "doubled" {
+					t.Errorf("event %d is read", e.Seq)
+				}
+			}
 		})
 	}
 }

@@ -48,17 +48,13 @@ const (
 // read reads the log and verifies its chain.
 func read(events iter.Seq2[session.Event, error]) (*past, error) {
 	p := &past{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
-	_, err := session.VerifySession(func(yield func(session.Event, error) bool) {
-		for e, err := range events {
-			if err == nil {
-				p.add(e)
-			}
-			if !yield(e, err) {
-				return
-			}
+	for e, err := range session.Checked(events) {
+		if err != nil {
+			return nil, err
 		}
-	})
-	return p, err
+		p.add(e)
+	}
+	return p, nil
 }
 
 func (p *past) add(e session.Event) {

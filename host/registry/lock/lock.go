@@ -63,8 +63,8 @@ type Module struct {
 	Wants string
 	// Fingerprint is that of all tools together.
 	Fingerprint tool.Fingerprint
-	// Signer is the publisher who has signed it, and Keys the IDs of the keys, sorted;
-	// empty: nobody has.
+	// Signer is the publisher who has signed it, as the file says, and Keys the IDs of the
+	// keys, sorted; empty: nobody has. Nobody has verified either.
 	Signer string
 	Keys   []string
 }
@@ -119,8 +119,9 @@ var fields = []field{
 	hashed("description", "what its tools say that they do", func(m *Module) *string { return &m.Fingerprint.Description }),
 	hashed("schema", "which arguments its tools take", func(m *Module) *string { return &m.Fingerprint.Schema }),
 	hashed("needs", "what its tools ask for", func(m *Module) *string { return &m.Fingerprint.Needs }),
-	plain("signer", false, checkText, func(m *Module) *string { return &m.Signer }),
-	{keys.Key{Name: list + "[].keys", Kind: keys.List("IDs of keys", `["SHA256:abc"]`, maxKeys, checkText)}, "keys", false,
+	{keys.Key{Name: list + "[].signer", Kind: text(checkText)}, "claimed signer", false,
+		func(m Module) any { return m.Signer }, func(m *Module, v any) { m.Signer = v.(string) }},
+	{keys.Key{Name: list + "[].keys", Kind: keys.List("IDs of keys", `["SHA256:abc"]`, maxKeys, checkText)}, "claimed keys", false,
 		func(m Module) any { return m.Keys }, func(m *Module, v any) { m.Keys = v.([]string) }},
 }
 

@@ -60,8 +60,11 @@ var fileKeys = keys.Table{
 
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,127}$`) })
 
+// ValidName reports whether a publisher can have this name.
+func ValidName(s string) bool { return nameRE().MatchString(s) }
+
 func publisherName(s string) error {
-	if !nameRE().MatchString(s) {
+	if !ValidName(s) {
 		return fmt.Errorf(`%.80q is not 1 to 128 of a-z, 0-9, ".", "_", "-", "@" and "+"`, s)
 	}
 	return nil

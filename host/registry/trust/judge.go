@@ -87,6 +87,24 @@ func (r *Rules) Knows(ids ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
 }
 
+// Owners are the publishers to whom these IDs of keys belong, each once.
+func (r *Rules) Owners(ids ...string) (names []string) {
+	for _, k := range r.keys {
+		if name := r.publishers[r.owner[k]].Name; slices.Contains(ids, k.ID()) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Names are those of all publishers.
+func (r *Rules) Names() (names []string) {
+	for _, p := range r.publishers {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // Subject is the module that signatures are held against. Its facts are what the
 // caller found, not what it was told: digests are of bytes that it hashed, and the
 // OCI manifest, if there is one, leads to the module.

@@ -1,0 +1,97 @@
+package jail
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/redact"
+)
+
+// What is read of a configuration, how long a credential can be with what is around it, and
+// all of them. What is beyond that is not taken out.
+const (
+	maxConfigBytes     = 1 << 20
+	maxCredentialBytes = 4 << 10
+	maxCredentials     = 128 << 10
+)
+
+// credentialURL finds the user and the password in URLs, https://USER:PASSWORD@HOST and
+// https://TOKEN@HOST, and credentialLine a key with its value, with what stands between.
+var (
+	credentialURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://([^\s/"'\\]+)(@[^\s/@"'\\]*)`) })
+	credentialLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[ \t]*(?:\[[^\]\n]*\][ \t]*)?([A-Za-z][A-Za-z0-9-]*)([ \t]*=[ \t]*)("[^"\n]*|[^"\n;#]*)`)
+	})
+)
+
+// isCredential reports whether git, or what is added to it, keeps a credential in a key.
+// The name is the last part of the key, in lower case.
+func isCredential(name string) bool {
+	return slices.Contains([]string{"extraheader", "pass", "smtppass", "dbpass", "password", "secret"}, name) || strings.HasSuffix(name, "token")
+}
+
+// ownCredentials makes known which credentials the repository of a workspace has in its
+// configuration, each in its URL or behind its key: git has to read the file, and the
+// output of the command need not repeat them. The repository is that at the root of the
+// mounts in which the command runs; what others below have said is text like any other.
+func (p *plan) ownCredentials(dir string, own *redact.Redactor) {
+	for _, m := range p.mounts {
+		if !paths.In(dir, m.Host) {
+			continue
+		}
+		// It may be anything, such as a named pipe, which would never answer.
+		f, err := os.OpenFile(filepath.Join(m.Host, ".git", "config"), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		text, _ := io.ReadAll(io.LimitReader(f, maxConfigBytes))
+		f.Close()
+		own.AddPlaces(credentialsIn(string(text))...)
+	}
+}
+
+// credentialsIn are the places of a configuration that hold credentials, as it has them
+// and as git lists them.
+func credentialsIn(config string) (places []redact.Place) {
+	left := maxCredentials
+	add := func(before, value, after string) {
+		if n := len(before) + len(value) + len(after); n <= min(left, maxCredentialBytes) {
+			left -= n
+			places = append(places, redact.Place{Before: before, Value: value, After: after})
+		}
+	}
+	for _, url := range credentialURL().FindAllStringSubmatch(config, -1) {
+		user, password, both := strings.Cut(url[1], ":")
+		switch {
+		case both:
+			add("://"+user+":", password, url[2])
+		case len(user) >= redact.MinBytes: // or it is "git"
+			add("://", user, url[2])
+		}
+	}
+	for _, line := range credentialLine().FindAllStringSubmatch(config, -1) {
+		key, value := line[1], strings.TrimRight(strings.TrimPrefix(line[3], `"`), " \t\r\\")
+		name := strings.ToLower(key)
+		if !isCredential(name) || len(value) < redact.MinBytes {
+			continue
+		}
+		behind := line[2] + line[3][:strings.Index(line[3], value)]
+		for _, key := range []string{key, name} {
+			for _, between := range []string{behind, " = ", "=", " ", "\n"} {
+				add(key+between, value, "")
+			}
+		}
+		if header, rest, ok := strings.Cut(value, ": "); ok { // git config prints it without the key
+			add(header+": ", rest, "")
+		}
+	}
+	return places
+}
