@@ -124,8 +124,8 @@ func makeLayer(l *wire.Layer, dir string) error {
 		if os.Remove(nothing) == nil {
 			unveil(l.Upper)
 		}
-	} else if l.Lower = nothing; os.Mkdir(nothing, 0o700) == nil {
-		if err := beneath.Discard(l.Upper, parent); err != nil {
+	} else if l.Lower = nothing; !exists(nothing) {
+		if err := errors.Join(beneath.Discard(l.Upper, parent), os.Mkdir(nothing, 0o700)); err != nil {
 			return err
 		}
 	}
@@ -139,6 +139,11 @@ func makeLayer(l *wire.Layer, dir string) error {
 	}
 	l.Work, err = os.MkdirTemp(dir, "work-")
 	return err
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 // unveil has the directories of a layer that was written over nothing not hide what is
