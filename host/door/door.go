@@ -298,6 +298,9 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	return policy.New(opts), nil
 }
 
+// logReserve is how many bytes of the disk are kept for the session log.
+const logReserve = 64 << 20
+
 // PlaceError says that there is no place in which sessions could be kept.
 type PlaceError struct{ Err error }
 
@@ -324,7 +327,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 		name = filepath.Join(dir, "sessions.db")
 	}
 	d.locks = filepath.Join(filepath.Dir(name), "locks") // beside what they guard
-	d.hide(name, name+"-wal", name+"-shm", name+"-settled", d.locks)
+	d.hide(name, name+"-wal", name+"-shm", name+"-settled", name+"-reserve", d.locks)
 	if err := os.MkdirAll(d.locks, 0o700); err != nil {
 		return nil, &PlaceError{err}
 	}
@@ -332,6 +335,9 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
+	db.KeepReserve(logReserve, func(left int64) {
+		d.opts.Note("warning: the disk with the session log is full; the log has %d MiB left that it kept for that: make room", left>>20)
+	})
 	st, err := export.New(db, d.ceiling.AuditExports)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

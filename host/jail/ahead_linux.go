@@ -10,12 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // idle is how long a helper waits for the next command: it holds what is mounted.
 const idle = time.Minute
+
+// closeGrace is how long [Jail.Close] waits for what is being removed.
+const closeGrace = time.Second
 
 // startGrace is how long the start of a helper for the next command may take.
 // That may be waiting for it.
@@ -100,7 +104,7 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	h.stages = stages
 	if !w.NewRoot {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
-		clean = append(clean, func() { removeTree(filepath.Dir(h.ready.Home)) })
+		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), "") })
 	}
 	for _, l := range h.ready.NoLayers {
 		notes = append(notes, "the command could not change, or began without, "+l)
@@ -195,5 +199,6 @@ func (j *Jail) Close() error {
 	j.stages.Lock()
 	defer j.stages.Unlock()
 	j.area, j.noArea = nil, ""
+	beneath.AwaitRemovals(closeGrace)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -268,6 +269,7 @@ func TestLayersAreHeldByOne(t *testing.T) {
 	files(t, parent, map[string]string{once + "X.lock": "", once + "X/upper/f": ""})
 	store = layerStore(parent, "/home", "/elsewhere", true)
 	hold(true).release()
+	beneath.AwaitRemovals(time.Minute)
 	entries, err := os.ReadDir(parent)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("there is %v: %v", entries, err)
@@ -364,7 +366,7 @@ func TestCachesThatAreNotThereYet(t *testing.T) {
 	before := treeOf(t, home, true)
 	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
 	for _, built := range []bool{true, false} {
-		out := in(t, j, dir, "go build -v ./...; cat ~/.cache/pip/page; echo page >~/.cache/pip/page; ls -A ~/.npm ~/.cargo")
+		out := in(t, j, dir, "go build -v ./...; cat ~/.cache/pip/page; mkdir -p ~/.cache/pip/http; echo page | tee ~/.cache/pip/http/page >~/.cache/pip/page; ls -A ~/.npm ~/.cargo")
 		if got := strings.Contains(string(out.Stderr), "example.com/p"); got != built || (string(out.Stdout) == "page\n") == built {
 			t.Errorf("built is %v, and is to be %v: %s", got, built, describe(out))
 		}
@@ -377,12 +379,12 @@ func TestCachesThatAreNotThereYet(t *testing.T) {
 	}
 	// As soon as the user has one it is seen, with what was written before.
 	j.ahead.Wait()
-	files(t, home, map[string]string{".cache/pip/mine": "mine"})
-	if out := in(t, j, dir, "cat ~/.cache/pip/*"); string(out.Stdout) != "minepage\n" && j.layered() {
+	files(t, home, map[string]string{".cache/pip/mine": "mine", ".cache/pip/http/mine": "mine"})
+	if out := in(t, j, dir, "cd ~/.cache/pip; cat mine http/mine page http/page"); string(out.Stdout) != "mineminepage\npage\n" && j.layered() {
 		t.Errorf("beside the user's own: %s", describe(out))
 	}
 	// What was written over it is a part of it, and not shown without it.
-	in(t, j, dir, "rm ~/.cache/pip/mine")
+	in(t, j, dir, "rm -r ~/.cache/pip/mine ~/.cache/pip/http")
 	if err := os.RemoveAll(filepath.Join(home, ".cache/pip")); err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ const (
 	maxMemory    = 8 << 30
 	maxProcesses = 2048
 	maxFiles     = 8192
+	maxAllFiles  = 65536
 	maxFileSize  = 16 << 30
 	maxScratch   = 2 << 30
 )
@@ -83,12 +84,16 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
 	b.hints(&ended)
+	over := context.Cause(ctx)
+	if errors.Is(err, errFiles) {
+		over, err = err, nil
+	}
+	if errors.Is(over, errFull) || errors.Is(over, errFiles) {
+		ended.Notes = append(ended.Notes, over.Error())
+	}
 	if cmd.Stage == nil {
 		b.after(&ended)
-	} else if ctx.Err() != nil {
-		if errors.Is(context.Cause(ctx), errFull) {
-			ended.Notes = append(ended.Notes, errFull.Error())
-		}
+	} else if over != nil {
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
 	} else if err == nil {
 		err = h.collect(ctx, cmd.Stage, since)
@@ -167,7 +172,10 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 		out.Notes = []string{fmt.Sprintf("the command ended because its jail did: %v", err)}
 		return out, nil
 	}
-	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, nil
+	if ended.TooManyFiles {
+		err = errFiles
+	}
+	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
 
 // plan is what a command of these terms needs of a helper.
@@ -231,7 +239,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		p.addCaches(j, terms)
 	}
 	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
-	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
+	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, AllFiles: maxAllFiles, FileSize: maxFileSize}
 	if j.change != nil {
 		j.change(w)
 	}

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -281,6 +282,7 @@ func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
 				out := run(t, dir, `ls -A "$HOME"; stat -c %a "$HOME"; ls "$TMPDIR" | grep `+own+`; `+script, policy.Limits{})
 				ended(t, out, 0)
 				testJail(t).ahead.Wait() // directories are removed when the call has ended
+				beneath.AwaitRemovals(time.Minute)
 				lines := strings.Split(strings.TrimSpace(string(out.Stdout)), "\n")
 				if len(lines) != 2 || lines[0] != "700" {
 					t.Fatalf("got %q, want an empty directory of mode 700", lines)

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
@@ -74,8 +76,7 @@ func holdLayers(store string, layers []wire.Layer) (held, error) {
 		for _, l := range h.layers { // who cleans up should be able to
 			_ = os.Chmod(filepath.Join(l.Work, "work"), 0o700)
 		}
-		if !h.kept {
-			removeTree(store)
+		if !h.kept && beneath.Discard(store, parent) == nil {
 			_ = os.Remove(l.Path())
 		}
 		_ = l.Unlock()
@@ -110,18 +111,21 @@ func makeLayer(l *wire.Layer, dir string) error {
 		return err
 	}
 	old, _ := filepath.Glob(filepath.Join(dir, "work-*"))
+	parent := filepath.Dir(filepath.Dir(dir))
 	for _, name := range old {
-		removeTree(name)
+		_ = beneath.Discard(name, parent)
 	}
 	l.Upper = filepath.Join(dir, "upper")
 	// What was written over something, which is gone by now, is a part of it, with
 	// marks of what was removed.
-	alone := filepath.Join(dir, "alone")
+	l.Lower = l.Path
+	nothing := filepath.Join(dir, "nothing")
 	if !l.New {
-		_ = os.Remove(alone)
-	} else if _, err := os.Lstat(alone); err != nil {
-		removeTree(l.Upper)
-		if err := os.WriteFile(alone, nil, 0o600); err != nil {
+		if os.Remove(nothing) == nil {
+			unveil(l.Upper)
+		}
+	} else if l.Lower = nothing; !exists(nothing) {
+		if err := errors.Join(beneath.Discard(l.Upper, parent), os.Mkdir(nothing, 0o700)); err != nil {
 			return err
 		}
 	}
@@ -135,6 +139,22 @@ func makeLayer(l *wire.Layer, dir string) error {
 	}
 	l.Work, err = os.MkdirTemp(dir, "work-")
 	return err
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// unveil has the directories of a layer that was written over nothing not hide what is
+// at their places by now.
+func unveil(upper string) {
+	entries, _ := os.ReadDir(upper)
+	for _, e := range entries {
+		if e.IsDir() {
+			_ = unix.Lremovexattr(filepath.Join(upper, e.Name()), "user.overlay.opaque")
+		}
+	}
 }
 
 // trusted makes a directory for layers, or empties it: after a crash of the system
@@ -156,8 +176,7 @@ func trusted(store string) error {
 		ok = size(store) <= maxLayers
 	}
 	if !ok {
-		removeTree(store)
-		if err := os.Mkdir(store, 0o700); err != nil {
+		if err := errors.Join(beneath.Discard(store, filepath.Dir(store)), os.Mkdir(store, 0o700)); err != nil {
 			return err
 		}
 	}
@@ -196,10 +215,12 @@ func sweepLayers(parent string) {
 		if err != nil || l == nil {
 			continue
 		}
-		removeTree(store)
-		_ = os.Remove(name)
+		if beneath.Discard(store, parent) == nil {
+			_ = os.Remove(name)
+		}
 		_ = l.Unlock()
 	}
+	beneath.Sweep(parent)
 }
 
 // tryLock holds the lock of a store; nil if another does. The lock goes with the

@@ -9,9 +9,14 @@ import (
 
 const yourself = "the keys and passwords for that are not in the jail: a person has to run it outside"
 
+const tooMany = "a process in the jail may have 8192 files open, and a command half of the inotify instances and watches that the user may have: close some, or watch fewer"
+
 // remarks are what is said about a command that did not succeed and wrote this.
 var remarks = []struct{ wrote, note string }{
 	{"Value too large for defined data type", `where it says "Value too large", a file belongs to another user or group: what keeps changes apart cannot change that, and a rule with "changes direct" can`},
+	{"Too many open files", tooMany},
+	{"file watchers reached", tooMany},
+	{"inotify watch limit", tooMany},
 	{"gpg failed to sign the data", yourself + ", or sign nothing (git -c commit.gpgsign=false)"},
 	{"Couldn't load public key", yourself + ", or sign nothing (git -c commit.gpgsign=false)"},
 	{"cannot run ssh", yourself},

@@ -155,6 +155,9 @@ var maxStaged uint64 = 8 << 30
 
 var errFull = errors.New("the command was ended: it has taken too much room on the disk where what it changes is kept apart")
 
+// errFiles is of a command that the helper has ended.
+var errFiles = fmt.Errorf("the command was ended: its processes had more than %d files open together, and that is the most they may have", maxAllFiles)
+
 // bounded returns a context that ends with errFull when there is that much less room
 // in a directory. That others take it at the same time cannot be told apart.
 func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {

@@ -105,7 +105,7 @@ func (k kind) bare() wire.World {
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
 		Home: "/run/home", Tmp: "/tmp", Masks: "/run/masks", Scratch: 1 << 20,
 		UID: os.Getuid(), GID: os.Getgid(),
-		Limits: wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize},
+		Limits: wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, AllFiles: maxAllFiles, FileSize: maxFileSize},
 	}
 	w.Binds, w.Links = system()
 	return w

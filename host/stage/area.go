@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -17,17 +18,21 @@ import (
 // committed, see [Options], made when the first one may. It has a lock beside it,
 // held as long as the process lives. Any goroutine may use it.
 type Area struct {
-	dir  func() string
-	end  func() error
-	gone sync.WaitGroup
+	parent string
+	dir    func() string
+	end    func() error
 }
 
+// closeGrace is how long [Area.Close] waits for what is being removed. The rest is left
+// to a later process.
+const closeGrace = time.Second
+
 // NewArea returns an area in a directory of the user's own, which is made if it
-// does not exist, and removes those of processes that are gone. note tells the
-// user of what one has left in the middle of a commit, and could not be put back.
+// does not exist, and removes those of processes that are gone, in the background. note
+// tells the user of what one has left in the middle of a commit, and could not be put back.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
-	a := &Area{end: func() error { return nil }}
+	a := &Area{parent: parent, end: func() error { return nil }}
 	a.dir = sync.OnceValue(func() string {
 		dir, end, err := makeArea(parent)
 		if err != nil {
@@ -46,14 +51,14 @@ func (a *Area) Dir() string { return a.dir() }
 
 // Close removes the directory. No call may be running.
 func (a *Area) Close() error {
-	a.gone.Wait()
-	return a.end()
+	err := a.end()
+	beneath.AwaitRemovals(closeGrace)
+	return err
 }
 
-// discard removes a directory in the area, which may take a while.
-func (a *Area) discard(dir string) {
-	a.gone.Go(func() { _ = beneath.RemoveAll(dir) })
-}
+// discard removes a directory in the area, in the background. One that cannot be moved
+// aside goes with the area.
+func (a *Area) discard(dir string) { _ = beneath.Discard(dir, a.parent) }
 
 func makeArea(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -68,7 +73,11 @@ func makeArea(parent string) (dir string, end func() error, err error) {
 		return "", nil, errors.Join(err, held.Unlock(), os.Remove(held.Path()))
 	}
 	return dir, func() error {
-		return errors.Join(beneath.RemoveAll(dir), os.Remove(held.Path()), held.Unlock())
+		err := beneath.Discard(dir, parent)
+		if err == nil {
+			err = os.Remove(held.Path())
+		}
+		return errors.Join(err, held.Unlock())
 	}, nil
 }
 
@@ -139,9 +148,10 @@ func sweep(parent string, note func(format string, args ...any)) {
 			continue
 		}
 		left, err := finishAll(dirOfLock(name), note)
-		if err == nil && len(left) == 0 && beneath.RemoveAll(dirOfLock(name)) == nil {
+		if err == nil && len(left) == 0 && beneath.Discard(dirOfLock(name), parent) == nil {
 			_ = os.Remove(name)
 		}
 		_ = l.Unlock()
 	}
+	beneath.Sweep(parent)
 }

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
@@ -26,6 +29,7 @@ func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 	}
 	var said []string
 	area := NewArea(parent, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	beneath.AwaitRemovals(time.Minute)
 	if left, err := filepath.Glob(filepath.Join(parent, "*")); err != nil || len(left) != 2 {
 		t.Errorf("before anything is changed there are %v, %v", left, err)
 	}

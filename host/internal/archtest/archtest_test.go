@@ -108,7 +108,7 @@ var table = map[string][]string{
 
 	"host/jail": {"host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
 
-	"host/jail/helper":  {"host/jail/seccomp", "host/jail/wire"},
+	"host/jail/helper":  {"host/beneath", "host/jail/seccomp", "host/jail/wire"},
 	"host/jail/probe":   {},
 	"host/jail/seccomp": {},
 	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},

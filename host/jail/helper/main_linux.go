@@ -9,15 +9,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
@@ -32,25 +31,21 @@ func main() {
 		return
 	}
 	unix.CloseOnExec(wire.Socket)
+	host := os.Getppid()
 	var w wire.World
 	if _, err := wire.Receive(wire.Socket, &w); err != nil {
 		os.Exit(1)
 	}
 	if !serve(&w) {
-		if privateDir != "" {
-			// Nobody else may be there to do so. Go's module cache has directories
-			// that cannot be written.
-			_ = filepath.WalkDir(privateDir, func(name string, d fs.DirEntry, _ error) error {
-				if d != nil && d.IsDir() {
-					_ = os.Chmod(name, 0o700)
-				}
-				return nil
-			})
-			_ = os.RemoveAll(privateDir)
+		if privateDir != "" && (!ran || os.Getppid() != host) { // otherwise the host does it, and waits for our end first
+			_ = beneath.RemoveAll(privateDir)
 		}
 		os.Exit(1)
 	}
 }
+
+// ran says that a command has run.
+var ran bool
 
 // serve builds a world and runs a command in it. It reports whether the jail has
 // heard of the end.
@@ -163,7 +158,8 @@ func run(w *wire.World, start starter, c *wire.Command, stdout, stderr int) (wir
 	for _, fd := range append(listener, stdout, stderr) {
 		unix.Close(fd)
 	}
-	ended := reap(pid)
+	ran = true
+	ended := reap(pid, w.Limits.AllFiles)
 	serving.stop()
 	return ended, nil
 }

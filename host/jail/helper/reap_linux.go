@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"time"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -58,8 +59,9 @@ func end() {
 
 // reap waits for the command, ends what it has left behind, and waits for that.
 // The end of the host ends the command, too. Whoever loses its parent becomes a
-// child of this process: when there is none, nothing is left.
-func reap(command int) (out wire.Ended) {
+// child of this process: when there is none, nothing is left. A command that has more
+// files open than it may is ended.
+func reap(command int, mostFiles uint64) (out wire.Ended) {
 	type death struct {
 		pid    int
 		status unix.WaitStatus
@@ -83,8 +85,15 @@ func reap(command int) (out wire.Ended) {
 		poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP})
 		close(gone)
 	}()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			if !out.TooManyFiles && openFiles(mostFiles) {
+				out.TooManyFiles = true
+				end()
+			}
 		case <-gone:
 			end()
 			gone = nil

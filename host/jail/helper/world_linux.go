@@ -6,6 +6,8 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +26,7 @@ func build(w *wire.World) wire.Ready {
 		err = newRoot(w, &out)
 	} else if err == nil {
 		if w.Namespaces {
+			watch("/proc")
 			err = step(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), "make mounts private")
 		}
 		if err == nil && w.Private != "" {
@@ -82,7 +85,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	trees := make([]int, len(w.Binds))
 	for i, b := range w.Binds {
 		if b.Upper != "" {
-			trees[i], err = overlay(wire.Layer{Path: b.Path, Upper: b.Upper, Work: b.Work}, func(place int) { found(i, place) })
+			trees[i], err = overlay(wire.Layer{Lower: b.Path, Upper: b.Upper, Work: b.Work}, func(place int) { found(i, place) })
 		} else {
 			trees[i], err = tree(b, func(place int) { found(i, place) })
 		}
@@ -92,10 +95,11 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	}
 	layers := make([]int, len(w.Layers))
 	for i, l := range w.Layers {
+		// A bind would tell where Upper is, in /proc/self/mountinfo.
+		if layers[i], err = overlay(l, nil); err == nil {
+			continue
+		}
 		if !l.New {
-			if layers[i], err = overlay(l, nil); err == nil {
-				continue
-			}
 			r.NoLayers = append(r.NoLayers, fmt.Sprintf("%s: %v", l.Path, err))
 		}
 		b := wire.Bind{Path: l.Path}
@@ -165,11 +169,20 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	// Since Linux 6.14 this is of the pid namespace. It holds for root, too, whom
 	// RLIMIT_NPROC does not bound.
 	_ = os.WriteFile("./newproc/sys/kernel/pid_max", fmt.Appendf(nil, "%d", max(w.Limits.Processes, 301)), 0)
+	watch("./newproc")
 	if err := firstErr(unix.Mkdir("./proc", 0o555), unix.Mount("./newproc", "./proc", "", unix.MS_MOVE, ""), unix.Rmdir("./newproc")); err != nil {
 		return step(err, "mount /proc")
 	}
 	if err := firstErr(os.MkdirAll(in(w.Masks)+"/dir", 0o000), os.WriteFile(in(w.Masks)+"/file", nil, 0o000), os.Chmod(in(w.Masks)+"/file", 0)); err != nil {
 		return step(err, "make what covers masked names")
+	}
+	for _, name := range ofMachine {
+		if without("masks of /proc") {
+			break
+		}
+		if err := mask(in(w.Masks), "./proc/"+name); err != nil {
+			return step(err, "mask /proc/%s", name)
+		}
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return step(err, "pivot_root")
@@ -190,6 +203,22 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 		}
 	}
 	return nil
+}
+
+// ofMachine are files of /proc that tell of other users and their processes: which
+// keys these have, and what waits for what.
+var ofMachine = []string{"keys", "key-users", "timer_list", "sched_debug", "latency_stats"}
+
+// watch leaves the user half of what may be watched with inotify: what the command
+// watches counts outside, too. Without that bound the command works all the same.
+func watch(proc string) {
+	for _, name := range []string{"instances", "watches"} {
+		text, err := os.ReadFile(proc + "/sys/fs/inotify/max_user_" + name)
+		most, notNumber := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err == nil && notNumber == nil && !without("inotify") {
+			_ = os.WriteFile(proc+"/sys/user/max_inotify_"+name, strconv.AppendInt(nil, int64(most/2), 10), 0)
+		}
+	}
 }
 
 func firstErr(errs ...error) error {
@@ -280,7 +309,7 @@ func attach(tree int, name string) error {
 // given by descriptors: names could have any letters, and be too long. found, if not
 // nil, is told of the directory.
 func overlay(l wire.Layer, found func(place int)) (int, error) {
-	opts := []struct{ key, dir string }{{"lowerdir", l.Path}, {"upperdir", l.Upper}, {"workdir", l.Work}}
+	opts := []struct{ key, dir string }{{"lowerdir", l.Lower}, {"upperdir", l.Upper}, {"workdir", l.Work}}
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, step(err, "fsopen")

@@ -62,15 +62,18 @@ type Bind struct {
 // be had, the command can only read the directory, or has Upper alone.
 type Layer struct {
 	Path, Upper, Work string
-	New               bool // there is nothing at Path, so Upper is all of it
-	Alone             bool // then it has Upper
+	// Lower is what Upper lies on: Path, or an empty directory.
+	Lower string
+	New   bool // there is nothing at Path, so Upper is all of it
+	Alone bool // then it has Upper
 }
 
-// Limits bound each process, but for Processes.
+// Limits bound each process, but for Processes and AllFiles.
 type Limits struct {
 	Memory    uint64 // bytes of data
 	Processes uint64 // with their threads, of the whole command
 	Files     uint64 // open at the same time
+	AllFiles  uint64 // open at the same time by the whole command, which is ended when it has more
 	FileSize  uint64 // bytes
 }
 
@@ -109,4 +112,5 @@ type Started struct {
 type Ended struct {
 	Code, Signal *int
 	CPU          int64 // nanoseconds, of the user and the system
+	TooManyFiles bool  // it was ended because it had more files open than it may
 }

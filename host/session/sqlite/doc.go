@@ -42,7 +42,8 @@
 // all processes share, and a network file system gives each machine its own.
 // FUSE is let through, because it cannot be told which kind it is. Never copy
 // the file without the files beside it that end in -wal and -shm. A fourth one, that
-// ends in -settled, can be lost: it spares [Store.OpenCalls] the calls of the past.
+// ends in -settled, can be lost: it spares [Store.OpenCalls] the calls of the past. So
+// can a fifth, that ends in -reserve: it holds room on the disk, see [Store.KeepReserve].
 //
 // SQLite is written in C: without cgo the package compiles and Open returns
 // an error.

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"database/sql/driver"
 	"errors"
+	"syscall"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -19,6 +20,12 @@ func code(err error) int {
 		return int(e.Code)
 	}
 	return 0
+}
+
+// isFull reports whether there was no room on the disk, or the user may have no more.
+func isFull(err error) bool {
+	e, ok := errors.AsType[sqlite3.Error](err)
+	return ok && (e.Code == codeFull || e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT)
 }
 
 // inTransaction reports whether a transaction is open on a driver's

@@ -13,4 +13,6 @@ func openDriver(string) (driver.Conn, error) {
 
 func code(error) int { return 0 }
 
+func isFull(error) bool { return false }
+
 func inTransaction(any) bool { return false }

@@ -75,10 +75,13 @@ func Open(ctx context.Context, path string) (*Store, error) {
 
 // begin connects the writer and brings the file to the current schema.
 func (s *Store) begin(ctx context.Context) error {
-	err := patiently(ctx, s.busy, func() error { return s.connect(ctx) })
-	if err == nil {
-		err = s.migrate(ctx)
-	}
+	err := s.whileFull(func() error {
+		err := patiently(ctx, s.busy, func() error { return s.connect(ctx) })
+		if err == nil {
+			err = s.migrate(ctx)
+		}
+		return err
+	})
 	return openError(s.path, err)
 }
 

@@ -86,7 +86,7 @@ func prepare(path string) error {
 // checkBeside checks the files that SQLite keeps beside the database. They are
 // as good a way in as the database itself.
 func checkBeside(path string) error {
-	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+	for _, suffix := range []string{"-wal", "-shm", "-journal", reserveSuffix} {
 		if err := checkFile(path, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -48,6 +48,9 @@ type Store struct {
 	conn *sql.Conn // nil after a failure; the next request connects again
 	// imageBytes is how much was added to the images since they were last counted.
 	imageBytes int64
+	reserve    int64            // bytes; 0: none is made
+	low        func(left int64) // nil: nobody has asked for a reserve yet
+	looked     time.Time        // at the reserve
 
 	mu     sync.Mutex
 	queue  []*request // not yet taken by the writer
@@ -248,13 +251,15 @@ func (s *Store) write() {
 func (s *Store) transact(n int) {
 	// The writer outlives any caller's context.
 	ctx := context.Background()
-	err := patiently(ctx, s.busy, func() error {
-		if err := s.connect(ctx); err != nil {
-			return err
-		}
-		return s.exec(ctx, "BEGIN IMMEDIATE")
-	})
-	if err != nil {
+	begin := func() error {
+		return patiently(ctx, s.busy, func() error {
+			if err := s.connect(ctx); err != nil {
+				return err
+			}
+			return s.exec(ctx, "BEGIN IMMEDIATE")
+		})
+	}
+	if err := s.whileFull(begin); err != nil {
 		s.giveUp(err)
 		// Only those that have waited the whole time: the rest get their own.
 		finish(s.take(n), err)
@@ -267,7 +272,17 @@ func (s *Store) transact(n int) {
 		s.rollback()
 		return
 	}
-	if err := s.group(ctx, group); err != nil {
+	begun := true
+	err := s.whileFull(func() error {
+		if !begun {
+			if err := begin(); err != nil {
+				return err
+			}
+		}
+		begun = false
+		return s.group(ctx, group)
+	})
+	if err != nil {
 		s.rollback()
 		s.giveUp(err)
 		for _, r := range group {
@@ -280,6 +295,7 @@ func (s *Store) transact(n int) {
 		group[0].err = s.emptyLog(ctx)
 	}
 	finish(group, nil)
+	s.fillReserve()
 }
 
 // finish tells the callers; err is for those without an error of their own.
@@ -316,6 +332,7 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 	}
 	head := heads{seq, hash, map[string][32]byte{}}
 	for _, r := range group {
+		r.events, r.err = nil, nil // it may be tried again
 		if err := s.exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
 		}
@@ -324,6 +341,9 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 			next, r.err = head, s.forget(ctx, r.forget)
 		} else {
 			next, r.events, r.err = s.place(ctx, head, r)
+		}
+		if isFull(r.err) && s.hasReserve() {
+			return r.err // all of it is tried again
 		}
 		if r.err != nil {
 			// Fails when SQLite has given up the whole transaction.

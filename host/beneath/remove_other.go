@@ -1,3 +1,5 @@
+//go:build !linux
+
 package beneath
 
 import (
@@ -24,3 +26,5 @@ func RemoveAll(dir string) error {
 	_ = root.Close()
 	return os.RemoveAll(dir)
 }
+
+func removeGone(dir string) { _ = RemoveAll(dir) }

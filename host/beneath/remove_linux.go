@@ -1,0 +1,214 @@
+package beneath
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// RemoveAll is [os.RemoveAll] also where there are directories that may not be
+// written, as in Go's module cache, or looked into. It follows no link. What it takes
+// grows with the number of names, however deep they lie.
+func RemoveAll(dir string) error {
+	up, name := filepath.Split(filepath.Clean(dir))
+	parent, err := unix.Open(cmp.Or(up, "."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(parent)
+		err = removeAt(parent, name)
+	}
+	if err != nil && err != unix.ENOENT {
+		return &fs.PathError{Op: "remove", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// remover removes a tree. It keeps a few directories open while it goes down. One that
+// lies deeper it moves to the top of the tree, into the pile, where it is removed later.
+type remover struct {
+	top      int
+	pile     int    // a directory in top; -1: there is none
+	pileName string // in top
+	lifted   uint64 // how many directories were moved there: 0, 1, ...
+	buf      []byte
+	err      error // the first
+}
+
+const (
+	maxOpen     = 32  // directories at the same time
+	maxPasses   = 100 // through a directory in which others make new names
+	removeBytes = 32 << 10
+)
+
+func removeAt(parent int, name string) error {
+	if err := unlink(parent, name); err != unix.ENOTEMPTY {
+		return err
+	}
+	r := &remover{pile: -1, buf: make([]byte, removeBytes)}
+	err := ownRights(parent, name)
+	if err == nil {
+		r.top, err = enter(parent, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(r.top)
+	for pass := 0; pass < maxPasses && r.pass(r.top, 1); pass++ {
+	}
+	if r.pile >= 0 {
+		defer unix.Close(r.pile)
+		for next := uint64(0); next < r.lifted; next++ {
+			r.note(r.clear(r.pile, strconv.FormatUint(next, 10), 2))
+		}
+		r.note(unlink(r.top, r.pileName))
+	}
+	if err := unlink(parent, name); err != nil {
+		return cmp.Or(r.err, err)
+	}
+	return nil
+}
+
+// clear removes a directory. open is how many others are open.
+func (r *remover) clear(parent int, name string, open int) error {
+	err := ownRights(parent, name)
+	var dir int
+	if err == nil {
+		dir, err = enter(parent, name)
+	}
+	if err == unix.ENOTDIR || err == unix.ELOOP { // somebody has put something else there
+		return unlink(parent, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	for range maxPasses {
+		more := r.pass(dir, open+1)
+		if err = unlink(parent, name); err == nil || !more {
+			break
+		}
+	}
+	return err
+}
+
+// pass goes once through a directory. It reports whether anything has left it: some
+// file systems pass over names then.
+func (r *remover) pass(dir, open int) (some bool) {
+	if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
+		r.note(err)
+		return false
+	}
+	for {
+		n, err := again(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
+		if err != nil || n <= 0 {
+			r.note(err)
+			return some
+		}
+		_, _, names := unix.ParseDirent(r.buf[:n], -1, nil)
+		for _, name := range names {
+			if name == r.pileName && dir == r.top {
+				continue
+			}
+			err := unlink(dir, name)
+			switch {
+			case err != unix.ENOTEMPTY:
+			case open < maxOpen:
+				err = r.clear(dir, name, open)
+			default:
+				err = r.lift(dir, name)
+			}
+			r.note(err)
+			some = some || err == nil
+		}
+	}
+}
+
+// lift moves a directory to the pile.
+func (r *remover) lift(dir int, name string) error {
+	if r.pile < 0 {
+		r.pileName = ".stockade-" + rand.Text()
+		err := unix.Mkdirat(r.top, r.pileName, 0o700)
+		if err == nil {
+			r.pile, err = enter(r.top, r.pileName)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// Its "..", which becomes another, is a part of it.
+	err := ownRights(dir, name)
+	if err == nil {
+		err = unix.Renameat(dir, name, r.pile, strconv.FormatUint(r.lifted, 10))
+	}
+	if err == nil {
+		r.lifted++
+	}
+	return err
+}
+
+func (r *remover) note(err error) {
+	if err != nil && err != unix.ENOENT && r.err == nil {
+		r.err = err
+	}
+}
+
+// unlink removes a file, a link or an empty directory. ENOTEMPTY is a directory that
+// holds something.
+func unlink(dir int, name string) error {
+	try := func(flags int) error {
+		_, err := again(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
+		return err
+	}
+	err := try(0)
+	if err != unix.EISDIR && err != unix.EPERM {
+		return err
+	}
+	switch dirErr := try(unix.AT_REMOVEDIR); dirErr {
+	case unix.ENOTDIR:
+		return err
+	case unix.EEXIST:
+		return unix.ENOTEMPTY
+	default:
+		return dirErr
+	}
+}
+
+// enter opens a directory to list it.
+func enter(dir int, name string) (int, error) {
+	return again(func() (int, error) {
+		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+}
+
+// ownRights gives its owner all rights in a directory.
+func ownRights(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o700 == 0o700 {
+		return err
+	}
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o777|0o700)
+}
+
+// removeGone is [RemoveAll] unless another process does it.
+func removeGone(dir string) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil { // otherwise it may be one that cannot be listed yet
+		defer f.Close()
+		if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+			return
+		}
+	}
+	_ = RemoveAll(dir)
+}

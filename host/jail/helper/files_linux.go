@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookEvery is how often the open files of the command are counted. Until then it can
+// open more than it may.
+const lookEvery = 100 * time.Millisecond
+
+// openFiles reports whether all that runs of the command has more files open than most.
+// Those of a thread are those of its process: see the filter of system calls.
+func openFiles(most uint64) bool {
+	if without("open files") {
+		return false
+	}
+	var sum uint64
+	for _, process := range processes() {
+		var st unix.Stat_t
+		name := path.Join("/proc", process, "fd")
+		if unix.Stat(name, &st) != nil {
+			continue // it has ended
+		}
+		n := uint64(st.Size)
+		if n == 0 { // before Linux 6.2
+			files, err := names(name)
+			if n = uint64(len(files)); err != nil {
+				n = maxUnseen
+			}
+		}
+		if sum += n; sum > most {
+			return true
+		}
+	}
+	return false
+}
+
+// maxUnseen is how many files a process counts for whose files cannot be looked at.
+const maxUnseen = 1024
+
+// processes are those of the command: all others in the pid namespace of this process,
+// or those that descend from it.
+func processes() (out []string) {
+	if os.Getpid() == 1 {
+		all, _ := names("/proc")
+		for _, name := range all {
+			if pid, err := strconv.Atoi(name); err == nil && pid != 1 {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	const most = 1 << 16
+	for todo := []string{"self"}; len(todo) > 0 && len(out) < most; todo = todo[1:] {
+		threads := path.Join("/proc", todo[0], "task")
+		ids, _ := names(threads)
+		for _, id := range ids {
+			children, _ := os.ReadFile(path.Join(threads, id, "children"))
+			for _, child := range strings.Fields(string(children)) {
+				out, todo = append(out, child), append(todo, child)
+			}
+		}
+	}
+	return out
+}
+
+func names(dir string) ([]string, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return list(fd)
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+)
+
+const noFollow = 0
+
+func allocate(*os.File, int64, int64, bool) error { return errors.ErrUnsupported }
+
+// room is 0: no reserve is kept here.
+func room(string) int64 { return 0 }
