@@ -515,9 +515,7 @@ func (s *Set) look(ctx context.Context) {
 		u := Unshown{Change: i, Bytes: cmp.Or(c.After, c.Before).Size}
 		looked++
 		switch {
-		case ctx.Err() != nil:
-			return
-		case looked > maxLooked:
+		case looked > maxLooked || ctx.Err() != nil:
 			u.Why = TooMany
 		case size > left:
 			u.Why = TooLong
@@ -537,11 +535,11 @@ func (s *Set) look(ctx context.Context) {
 				u.Fate = Changes
 			}
 		}
-		if u.Fate == MayChange {
-			u.Fate = s.source.fate(c)
-		}
-		if c.After == nil {
+		switch {
+		case c.After == nil:
 			u.Fate = Goes
+		case u.Fate == MayChange && ctx.Err() == nil:
+			u.Fate = s.source.fate(c)
 		}
 		s.Unshown, s.why[i] = append(s.Unshown, u), u.Why
 	}

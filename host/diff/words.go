@@ -139,24 +139,26 @@ func (s *Set) unshown(add func(words string, red bool)) {
 		}
 		return
 	}
-	for why := range whys {
-		e := Entry{Form: Several}
-		matters := false
-		dirs := map[string]int{}
+	for i := range len(whys) * len(fates) {
+		why, fate := Why(i/len(fates)), Fate(i%len(fates))
+		e, dirs := Entry{Form: Several}, map[string]int{}
 		for _, u := range s.Unshown {
-			if int(u.Why) == why {
+			if u.Why == why && u.Fate == fate {
 				e.Files++
 				e.Bytes += u.Bytes
 				dirs[filepath.Dir(s.At(u.Change).Path)]++
-				matters = matters || u.matters()
 			}
 		}
 		if e.Files > 0 {
 			e.Places = places(dirs)
-			add(fmt.Sprintf("the content of %s is not shown, %s: %s (%s)", count(e.Files, "file"), Why(why).words(e.Files), s.placeWords(e), size(e.Bytes)), matters)
+			add(fmt.Sprintf("the content of %s is not shown%s, for %s: %s (%s)", count(e.Files, "file"), fates[fate], why.words(e.Files), s.placeWords(e), size(e.Bytes)),
+				Unshown{Fate: fate}.matters())
 		}
 	}
 }
+
+// fates are what becomes of a content that is not shown.
+var fates = [...]string{MayChange: ", and may change", Changes: "", Stays: ", and stays", Goes: ", and goes"}
 
 // words are what a person reads of an entry, in one line.
 func (s *Set) words(e Entry) string {
@@ -256,19 +258,14 @@ func (w Why) words(n int) string {
 
 // words say what becomes of the content.
 func (u Unshown) words(c tool.Change) string {
-	s := ""
+	words := " (" + bytesOf(u.Bytes) + ")"
+	if regular(c.Before) && regular(c.After) {
+		words = ", and the content " + [...]string{MayChange: "may change", Changes: "changes", Stays: "stays"}[u.Fate] + words
+	}
 	if u.Err != nil {
-		s = ": " + word(clip(u.Err.Error()))
+		words = ": " + word(clip(u.Err.Error())) + words
 	}
-	switch {
-	case !regular(c.Before) || !regular(c.After):
-		return s + " (" + bytesOf(u.Bytes) + ")"
-	case u.Fate == Stays:
-		return s + ", and the content stays"
-	case u.Fate == Changes:
-		return s + ", and the content changes (" + bytesOf(u.Bytes) + ")"
-	}
-	return s + ", and the content may change (" + bytesOf(u.Bytes) + ")"
+	return words
 }
 
 // naming names what is changed, and says what of it is more than that.
