@@ -502,7 +502,7 @@ func (s *Set) look(ctx context.Context) {
 		describe(sums, h.Change)
 	}
 	for _, r := range s.Repositories {
-		fmt.Fprintf(sums, "%q %q", r.Root, r.Facts)
+		fmt.Fprintf(sums, "%q %#v", r.Root, r.Facts)
 	}
 	left, looked := int64(maxShown), 0
 	s.why = map[int]Why{}

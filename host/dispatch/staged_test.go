@@ -19,7 +19,7 @@ func TestThePersonIsShownWhatACallChanges(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	var shown string
 	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
-		shown = q.Changes
+		shown = q.Changes.String()
 		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce}, nil
 	}
 	if r, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || r.Err != nil {
