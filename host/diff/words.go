@@ -79,8 +79,11 @@ type Told struct {
 	Red     bool // it says that something is not shown
 	Care    Care
 	Changes []int // which of [Set.Changes], if it is of these
-	Alone   bool  // it tells all of the one change
+	Form    Form  // of these
 }
+
+// Alone reports whether it tells all of one change.
+func (t Told) Alone() bool { return len(t.Changes) > 0 && t.Form == Single }
 
 // Told are the lines that tell of all changes, in at most about so many: what a person
 // must not overlook, what git has done, what is not shown, and then the rest.
@@ -89,7 +92,7 @@ func (s *Set) Told(most int) (out []Told) {
 	entries := s.short(most)
 	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
 	entry := func(e Entry) {
-		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Alone: e.Form == Single})
+		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Form: e.Form})
 	}
 	for _, e := range entries[:plain] {
 		entry(e)

@@ -53,7 +53,9 @@ var fields = map[string]func(q *Question, text string){
 	"description, was": func(q *Question, text string) { q.Changed = []policy.Change{change(text, "new")} },
 	"description, is":  func(q *Question, text string) { q.Changed = []policy.Change{change("old", text)} },
 	"raw arguments":    func(q *Question, text string) { q.Command, q.Call.Args = "", json.RawMessage(text) },
-	"changes":          func(q *Question, text string) { q.Command, q.Changes = "", set(created("a", text), edited("b", "", text)) },
+	"changes": func(q *Question, text string) {
+		q.Command, q.Changes = "", set(created("a", text), edited("b", "", text))
+	},
 	"name of a change": func(q *Question, text string) {
 		q.Command, q.Changes = "", set(created(text, "x"), edited(text, "x", "y"))
 	},
