@@ -205,10 +205,10 @@ func pluginMemoryAttacks() []Attack {
 	}
 }
 
-// blocksCopied asks for blocks of 64 KiB up to 20 MiB, where there is no room for twice as
+// blocksCopied asks for blocks of 64 KiB up to 24 MiB, where there is no room for twice as
 // many as for 16 MiB.
 func blocksCopied(t *trial) (by string, err error) {
-	const limit, most = 20 << 20, 512 << 20
+	const limit, most = 24 << 20, 512 << 20
 	few := func(bytes, _ uint64) bool { return bytes < most }
 	bytes, _, err := made(few, func() error {
 		s := &script{}

@@ -256,8 +256,7 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 		return
 	case wasm.OpRefFunc:
 		e.copyTo(int(in.Offset))
-		e.out = wasm.AppendSigned(append(e.out, byte(wasm.OpI32Const)), int64(e.refs.place(in.Arg)))
-		e.op(wasm.OpTableGet, e.refs.table)
+		e.out, e.setAt = e.refs.appendTo(e.out, in.Arg), -1
 		e.skip(i)
 		return
 	}

@@ -2,6 +2,7 @@ package fuel
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -11,20 +12,38 @@ import (
 // reference whenever it executes a ref.func, and keeps all of them as long as the
 // instance lives; those of a table it makes once.
 type references struct {
-	table uint32 // its index
+	table uint32              // its index
+	moved func(uint32) uint32 // the new index of a function
+	// typed says that the module may need what it gets as a reference to one type, which
+	// no element is. It executes ref.func, if the engine knows such types at all.
+	typed bool
 	funcs []uint32
 	at    map[uint32]uint32 // the place of a function in funcs
 }
 
-// place returns where in the table a function is.
-func (r *references) place(function uint32) uint32 {
+func newReferences(m *wasm.Module, moved func(uint32) uint32) *references {
+	r := &references{table: uint32(m.Count[wasm.KindTable]), moved: moved, at: map[uint32]uint32{}}
+	for _, t := range m.Types {
+		for _, v := range slices.Concat(t.Params, t.Results) {
+			r.typed = r.typed || v == wasm.Ref || v == wasm.RefNull
+		}
+	}
+	return r
+}
+
+// appendTo writes what leaves a reference to a function.
+func (r *references) appendTo(out []byte, function uint32) []byte {
+	if r.typed {
+		return binary.AppendUvarint(append(out, byte(wasm.OpRefFunc)), uint64(r.moved(function)))
+	}
 	at, ok := r.at[function]
 	if !ok {
 		at = uint32(len(r.funcs))
 		r.at[function] = at
 		r.funcs = append(r.funcs, function)
 	}
-	return at
+	out = wasm.AppendSigned(append(out, byte(wasm.OpI32Const)), int64(at))
+	return binary.AppendUvarint(append(out, byte(wasm.OpTableGet)), uint64(r.table))
 }
 
 // tables returns the table as an entry of its section, and how many there are: none
@@ -38,8 +57,8 @@ func (r *references) tables() (entry []byte, n int) {
 	return append(entry, size...), 1
 }
 
-// segments returns the segment that fills the table; moved returns the new index of a function.
-func (r *references) segments(moved func(uint32) uint32) (entry []byte, n int) {
+// segments returns the segment that fills the table.
+func (r *references) segments() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
 		return nil, 0
 	}
@@ -47,7 +66,7 @@ func (r *references) segments(moved func(uint32) uint32) (entry []byte, n int) {
 	entry = append(entry, byte(wasm.OpI32Const), 0, byte(wasm.OpEnd), 0) // 0: of indices
 	entry = binary.AppendUvarint(entry, uint64(len(r.funcs)))
 	for _, f := range r.funcs {
-		entry = binary.AppendUvarint(entry, uint64(moved(f)))
+		entry = binary.AppendUvarint(entry, uint64(r.moved(f)))
 	}
 	return entry, 1
 }

@@ -66,7 +66,7 @@ type rewriter struct {
 
 	imported, globals int // functions, and all globals
 	help              helpers
-	refs              references
+	refs              *references
 	bodies            []byte // the code section
 	merged            []byte // the data section, if it has fewer segments than it had
 	reusable          bool
@@ -168,11 +168,11 @@ func (r *rewriter) code() error {
 		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types), index: map[helperKey]uint32{}, typeAt: map[string]uint32{},
 	}
 	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
+	r.refs = newReferences(m, r.moved)
 	e := emitter{
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
-		help: &r.help, refs: &r.refs,
+		help: &r.help, refs: r.refs,
 	}
-	r.refs = references{table: uint32(m.Count[wasm.KindTable]), at: map[uint32]uint32{}}
 	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
 	late, err := r.unchecked(&f)
@@ -291,7 +291,7 @@ func (r *rewriter) module() ([]byte, error) {
 				continue
 			}
 		case wasm.SectionElement:
-			added, n = r.refs.segments(r.moved)
+			added, n = r.refs.segments()
 		case wasm.SectionGlobal:
 			added = append(added, byte(wasm.I64), 1, byte(wasm.OpI64Const), 0, byte(wasm.OpEnd))
 			n = 1

@@ -365,6 +365,33 @@ func TestTablesGetALimit(t *testing.T) {
 }
 
 // Each function is inspected once, however long it is, and can be refused.
+// A reference comes from a table, which nothing else uses, and is filled with each function
+// once.
+func TestNoCodeMakesReferences(t *testing.T) {
+	build := func(declared bool, body ...[]byte) []byte {
+		b := w.New()
+		host := b.ImportFunc("a", "b", nil, nil)
+		b.Table(1, 1)
+		b.Func("f", nil, nil, nil, cat(body...))
+		if g := b.Func("", nil, nil, nil); declared {
+			b.Elem(0, g, host)
+		}
+		return b.Bytes()
+	}
+	again := cat(w.RefFunc(2), w.Drop(), w.RefFunc(0), w.Drop())
+	m := mustRewrite(t, build(true, w.Loop(again, again), w.Unreachable(), again), fuel.Options{TableElements: 100})
+	is := ops(t, m, 0)
+	if n := count(is, wasm.OpRefFunc, 0) + count(is, wasm.OpRefFunc, 3); n != 0 {
+		t.Errorf("%d references are made", n)
+	}
+	if n := count(is, wasm.OpTableGet, 1); n != 6 || len(m.Tables) != 2 || m.Tables[1].Limits != (wasm.Limits{Min: 2, Max: 2, HasMax: true}) || m.ElementItems != 4 {
+		t.Errorf("%d references are taken from the tables %+v with %d elements", n, m.Tables, m.ElementItems)
+	}
+	if out, err := rewrite(t, build(false, w.RefFunc(2), w.Drop()), fuel.Options{}); err == nil {
+		t.Errorf("a function that ref.func must not name is named in %x", out)
+	}
+}
+
 func TestInspectRefuses(t *testing.T) {
 	b := w.New()
 	b.Func("", nil, nil, []wasm.ValType{w.I32, w.I64})

@@ -36,8 +36,8 @@ func rows() []row {
 		{"data segments far apart", farSegments, []size{{1_000_000, 0, 1, Refused}, {12_000, 0, 1, Bounded}}},
 		{"passive data segments", passiveSegments, []size{{1_000_000, 0, 1, Refused}, {12_000, 0, 1, Bounded}}},
 		{"element segments", elemSegments, []size{{1_000_000, 0, 1, Refused}, {12_000, 0, 1, Refused}}},
-		{"elements", elements, []size{{12_000_000, 0, 1, Malformed}, {1_000_000, 0, 12, Bounded}}},
-		{"element expressions", elemExprs, []size{{4_000_000, 0, 1, Malformed}, {1_000_000, 0, 4, Bounded}}},
+		{"elements", elements, []size{{12_000_000, 0, 1, Malformed}, {1_000_000, 0, 12, Malformed}, {80_000, 0, 12, Bounded}}},
+		{"element expressions", elemExprs, []size{{4_000_000, 0, 1, Malformed}, {1_000_000, 0, 4, Malformed}, {250_000, 0, 4, Bounded}}},
 
 		// Expensive only when two things that are harmless each come together.
 		{"br_table x locals", inFuncs(brTableLocals), []size{{4095, 1990, 1, Killed}}},
