@@ -26,8 +26,8 @@ const (
 
 // hidden says whether a tag, or a style sheet before it, hides what is in the element.
 func (p *page) hidden(t token) (how concealment) {
-	if len(t.attrs) < len(" id=x") {
-		return shown
+	if p.rules != nil && p.rules[strings.ToLower(string(t.tag))] {
+		how = hiddenBySheet
 	}
 	a := attributes{src: t.attrs}
 	for a.next() {
@@ -45,14 +45,17 @@ func (p *page) hidden(t token) (how concealment) {
 	return how
 }
 
-// sheet takes from a style sheet which classes and IDs it hides by a rule of their own.
-// Rules in blocks, such as that of a kind of device, do not count.
+// sheet takes from a style sheet which elements, classes and IDs it hides by a rule of
+// their own. Rules in blocks with a condition, such as a kind of device, do not count,
+// and neither does one for the whole page, which scripts show.
 func (p *page) sheet(text string) {
 	depth, start := 0, 0
 	selectors := ""
 	text = uncommented(text)
 	for i := range len(text) {
 		switch c := text[i]; {
+		case c == '{' && depth == 0 && unconditional(text[start:i]), c == '}' && depth == 0:
+			start = i + 1
 		case c == '{':
 			if depth++; depth == 1 {
 				selectors, start = text[start:i], i+1
@@ -60,18 +63,20 @@ func (p *page) sheet(text string) {
 		case c == ';' && depth == 0:
 			start = i + 1
 		case c == '}':
-			if depth = max(depth-1, 0); depth > 0 || len(p.rules) >= maxRules {
+			if depth--; depth > 0 || len(p.rules) >= maxRules {
 				continue
 			}
 			if body := text[start:i]; !strings.Contains(body, "{") && conceals(body) {
 				for selector := range strings.SplitSeq(selectors, ",") {
 					selector = strings.TrimSpace(selector)
-					if at := strings.IndexAny(selector, ".#"); at >= 0 && !strings.ContainsAny(selector[at+1:], ".#") && !strings.ContainsAny(selector, ":[>+~ \t\n*@") {
-						if p.rules == nil {
-							p.rules = map[string]bool{}
-						}
-						p.rules[selector[at:]] = true
+					at := max(strings.IndexAny(selector, ".#"), 0)
+					if selector == "" || isAmong([]byte(selector), " html body ") || strings.ContainsAny(selector[at+1:], ".#") || strings.ContainsAny(selector, ":[>+~ \t\n*@") {
+						continue
 					}
+					if p.rules == nil {
+						p.rules = map[string]bool{}
+					}
+					p.rules[selector[at:]] = true
 				}
 			}
 			start = i + 1
@@ -79,10 +84,18 @@ func (p *page) sheet(text string) {
 	}
 }
 
+// unconditional reports whether a block of rules, by what stands before it, holds on the
+// screen of everybody.
+func unconditional(before string) bool {
+	before = strings.ToLower(strings.TrimSpace(before))
+	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")
+}
+
 // conceals reports whether declarations hide an element. What a later one takes back is
 // not looked at, and an escape counts: with that a word can be written in another way.
 func conceals(style string) bool {
 	color, back := "-", ""
+	var tiny, clipped bool
 	for decl := range strings.SplitSeq(strings.ToLower(uncommented(style)), ";") {
 		key, value, _ := strings.Cut(strings.Join(strings.Fields(decl), ""), ":")
 		value = strings.TrimSuffix(value, "!important")
@@ -100,6 +113,14 @@ func conceals(style string) bool {
 			if err == nil && n <= -500 { // off the screen
 				return true
 			}
+		case "clip", "clip-path", "transform":
+			if slices.ContainsFunc([]string{"rect(0", "rect(1px", "inset(50%", "inset(100%", "scale(0)"}, func(s string) bool { return strings.HasPrefix(value, s) }) {
+				return true
+			}
+		case "width", "height", "max-width", "max-height":
+			tiny = tiny || err == nil && n <= 1 && !strings.HasSuffix(value, "em")
+		case "overflow":
+			clipped = value == "hidden" || value == "clip"
 		case "color":
 			if color = plainColor.Replace(value); color == "transparent" {
 				return true
@@ -108,7 +129,7 @@ func conceals(style string) bool {
 			back = plainColor.Replace(value)
 		}
 	}
-	return color == back || strings.Contains(style, `\`)
+	return tiny && clipped || color == back || strings.Contains(style, `\`)
 }
 
 var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")

@@ -55,7 +55,12 @@ func TestPages(t *testing.T) {
 		"behind much else":                   {`<p style="` + strings.Repeat("a:b;", 1000) + `display:none">a<p>b`, "[hidden text: a]\n\nb"},
 		"by size, place and colour": {`<b style="font-size:0px">a</b><b style="opacity:0">b</b><b style="position:absolute;left:-9999px">c</b><b style="color:#FFF;background:white">d</b><b style="visibility:collapse">e</b>`,
 			"[hidden text: a][hidden text: b][hidden text: c][hidden text: d][hidden text: e]"},
-		"what only looks so": {`<b style="font-size:0.9em;opacity:.5;left:-20px;color:#fff;background:#000;text-indent:1em">a</b><b class=x id=y aria-hidden=true>b</b>`, "ab"},
+		"by its size": {`<p style="height:0;overflow:hidden">a<p style="clip:rect(0 0 0 0)">b<p style="transform:scale(0)">c<p style="height:1em;overflow:hidden">d`,
+			"[hidden text: a]\n\n[hidden text: b]\n\n[hidden text: c]\n\nd"},
+		"by a style sheet in other ways": {`<style>body{opacity:0} x-y{display:none} @media screen{.a{display:none}} @media (max-width:1px){.b{display:none}} @keyframes f{from{opacity:0}} .c{display:none}</style>` +
+			`<x-y>1</x-y><b class=a>2</b><b class=b>3</b><from>4</from><b class=c>5</b>6`, "[hidden text: 1][hidden text: 2]34[hidden text: 5]6"},
+		"a style sheet that is none": {`<style>} } .a{display:none;{ .b{{display:none}} </style><b class=b>1</b>`, "1"},
+		"what only looks so":         {`<b style="font-size:0.9em;opacity:.5;left:-20px;color:#fff;background:#000;text-indent:1em">a</b><b class=x id=y aria-hidden=true>b</b>`, "ab"},
 		"by a style sheet": {`<style>/* .d{display:none} */ @import "x"; .a, p.b > i, #c{color:red;display:none} @media print{.e{display:none} .f{color:red}} .g:hover{display:none} h1.h{visibility:hidden}</style>` +
 			`<b class="z a">1</b><i class=b>2</i><span id=c>3</span><b class=d>4</b><b class=e>5</b><b class=g>6</b><div class=h>7</div>8`, "[hidden text: 1]2[hidden text: 3]456[hidden text: 7]\n8"},
 		"a hidden cell and a hidden item":        {`<table><tr><td>a<td hidden>b<ul><li>c</ul>d<td>e</table><ul><li hidden>f<ol><li>g</ol>h<li>i</ul>j`, "a[hidden text: b c d] | e\n\n[hidden text: f g h]\n- i\n\nj"},

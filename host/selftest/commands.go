@@ -100,7 +100,7 @@ func depth(v any) (most int) {
 func processAttacks() []Attack {
 	return []Attack{
 		{Name: "preopens", Tries: "Climb out of every directory that a command finds open, and reach what is closed there.", kinds: command, run: preopens},
-		{Name: "described-arguments", Tries: "Choose options for a program whose tool was described, and add arguments and variables.", kinds: command, run: describedArguments},
+		{Name: "described-arguments", Tries: "Choose options for a program whose tool was described, behind a flag and by leaving a value out, and add arguments and variables.", kinds: command, run: describedArguments},
 		{Name: "input", Tries: "Read more than the arguments of the call.", kinds: foreign, run: inputOnly},
 		{Name: "changes-of-a-failure", Tries: "Change files in a call that fails.", run: changesOfFailure},
 	}
@@ -143,8 +143,8 @@ func preopens(t *trial) (string, error) {
 // described is a manifest of a command that puts an argument of the call into all of what
 // a process gets.
 const described = `{"abi":"wasi:command","name":"described","tools":[{"name":"` + toolName + `","description":"An attack.",` +
-	`"parameters":{"type":"object","properties":{"asm":{"type":"string"},"code":{"type":"string"}}},` +
-	`"run":{"args":["first","{code}","last={code}"],"env":{"CODE":"{code}"},"stdin":"{args}"}}]}`
+	`"parameters":{"type":"object","properties":{"asm":{"type":"string"},"code":{"type":"string"},"opt":{"type":"string"}}},` +
+	`"run":{"args":["-n","{code}","last={code}","--out","{opt}","--"],"env":{"CODE":"{code}"},"stdin":"{args}"}}]}`
 
 // describedArguments are what a model says.
 func describedArguments(t *trial) (by string, err error) {
@@ -181,7 +181,7 @@ func describedArguments(t *trial) (by string, err error) {
 	if want := "CODE=" + odd + "\x00PWD=/\x00"; env != want {
 		return "", fmt.Errorf("its environment is %q", env)
 	}
-	if want := "described\x00first\x00" + odd + "\x00last=" + odd + "\x00"; args != want {
+	if want := "described\x00-n\x00" + odd + "\x00last=" + odd + "\x00--\x00"; args != want {
 		return "", fmt.Errorf("its arguments are %q", args)
 	}
 	return by, nil
