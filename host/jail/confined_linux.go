@@ -101,7 +101,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 			ended.Notes = append(ended.Notes, "not made, because it is no file, directory or symbolic link: "+b.list(names))
 		}
 	}
-	ended.Notes = append(ended.Notes, h.notes...)
+	ended.Notes = slices.Concat(ended.Notes, p.full(), h.notes)
 	j.after(h, p)
 	return ended, err
 }
