@@ -61,7 +61,7 @@ var cases = []numbered{
 	{id: "S17", title: "other processes", probes: "signal victim, signal program, ptrace, process_vm_readv, pidfd_getfd, prlimit, setpriority, sched_setaffinity"},
 	{id: "S18", title: "/proc of other processes", probes: "process root, process cwd, process fd, process mem, process environ, process cmdline",
 		command: `for p in $PPID {pid}; do for f in root/ cwd/ fd/0 mem environ; do try head -c 1 /proc/$p/$f; done; try ls /proc/$p/root/; done; try ls {proc}/task`},
-	{id: "S19", title: "parts of the kernel", probes: "io_uring, bpf, perf, userfaultfd, add_key", tests: "seccomp.TestCalls"},
+	{id: "S19", title: "parts of the kernel", probes: "io_uring, bpf, perf, userfaultfd, add_key, lease, directory notification, keys of others, mount table, inotify instances", tests: "seccomp.TestCalls"},
 	{id: "S20", title: "namespaces and mounts", probes: "user namespace, mount in user namespace, mount, remount, chroot", tests: "seccomp.TestCalls",
 		command: `try unshare -r true; try unshare -m true; try nsenter -t 1 -a true; try chroot / /bin/true; try mount -t tmpfs x .; try mount -o remount,rw /`, alone: true},
 	{id: "S21", title: "other numbers of calls, and terminals", probes: "x32, TIOCSTI", tests: "seccomp.TestForeignCallsKill, seccomp.TestCalls", command: `try setarch -R true`},

@@ -104,7 +104,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 			ended.Notes = append(ended.Notes, "extended attributes and ACLs are not kept, only modes are: of "+b.list(names))
 		}
 	}
-	ended.Notes = append(ended.Notes, h.notes...)
+	ended.Notes = slices.Concat(ended.Notes, p.full(), h.notes)
 	j.after(h, p)
 	return ended, err
 }

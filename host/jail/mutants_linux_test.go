@@ -37,7 +37,7 @@ var (
 var mutants = []mutant{
 	{layer: "landlock", opens: "(plant a named pipe)"},
 	{layer: "landlock", also: "read-only root", opens: "self mem, root:sysctl, (plant a named pipe), (plant in the root)"},
-	{layer: "seccomp", opens: "add_key, io_uring, netlink, perf, user namespace, userfaultfd, vsock"},
+	{layer: "seccomp", opens: "add_key, directory notification, io_uring, lease, netlink, perf, user namespace, userfaultfd, vsock"},
 	{layer: "capabilities", also: "bounding set", opens: "root:(look into the helper), (enter what is closed)"},
 	{layer: "bounding set", opens: "(hold capabilities in reserve)"},
 	{layer: "bounding set", also: "capabilities", opens: "root:(look into the helper), root:(enter what is closed), (hold capabilities in reserve)"},
@@ -46,6 +46,8 @@ var mutants = []mutant{
 	{layer: "user", another: true, opens: "root:(be another user)"},
 	{layer: "rlimits", opens: "(dump core)"},
 	{layer: "masks", opens: "(open masked file)"},
+	{layer: "masks of /proc", opens: "keys of others"},
+	{layer: "inotify", opens: "inotify instances"},
 	{layer: "dumpable", opens: "(look into the helper)"},
 	{layer: "read-only binds", also: "landlock", opens: "(write what is mounted to be read)"},
 	{layer: "read-only root", also: "landlock", opens: "self mem, root:sysctl, (plant in the root)"},
@@ -53,11 +55,11 @@ var mutants = []mutant{
 	{layer: "uts", opens: "(be in the machine's uts namespace)"},
 	{layer: "net", also: "seccomp", opens: "mptcp, tcp, tcp fast open, tcp listen, udp"},
 	{layer: "root", opens: "chdir, chmod, setxattr, stat, utimes"},
-	{layer: "root", also: "landlock", opens: "append, chdir, chmod, create, flock, hard link, move in, move out, " +
+	{layer: "root", also: "landlock", opens: "append, chdir, chmod, create, flock, hard link, keys of others, move in, move out, " +
 		"open and truncate, process cmdline, process fd, read, read through symlink, reopen descriptor, self mem, self root, setxattr, " +
 		"shared memory file, stat, root:sysctl, truncate, unlink, utimes, write through symlink, " +
 		"(write what is mounted to be read)"},
-	{layer: "namespaces", also: "root", opens: "(be in the machine's uts namespace)"},
+	{layer: "namespaces", also: "root", opens: "inotify instances, (be in the machine's uts namespace)"},
 }
 
 // TestMutants leaves out one layer after another, and finds what that one stops.

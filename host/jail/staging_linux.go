@@ -158,18 +158,33 @@ var errFull = errors.New("the command was ended: it has taken too much room on t
 // errFiles is of a command that the helper has ended.
 var errFiles = fmt.Errorf("the command was ended: its processes had more than %d files open together, and that is the most they may have", maxAllFiles)
 
+// room is how many bytes there are for this user where a directory is.
+func room(dir string) uint64 {
+	var sys unix.Statfs_t
+	if unix.Statfs(dir, &sys) != nil {
+		return 0
+	}
+	return sys.Bavail * uint64(sys.Bsize)
+}
+
+// leastRoom is what a command has to leave, or else it is told that the disk is full.
+const leastRoom = 1 << 20
+
+// full says which directories that the command may change have no room left.
+func (p plan) full() (notes []string) {
+	for _, m := range p.mounts {
+		if m.Write && room(m.Host) < leastRoom {
+			notes = append(notes, fmt.Sprintf("the disk is full where %s is: remove something before you go on", m.Host))
+		}
+	}
+	return notes
+}
+
 // bounded returns a context that ends with errFull when there is that much less room
 // in a directory. That others take it at the same time cannot be told apart.
 func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	room := func() uint64 {
-		var sys unix.Statfs_t
-		if unix.Statfs(dir, &sys) != nil {
-			return 0
-		}
-		return sys.Bavail * uint64(sys.Bsize)
-	}
-	begin := room()
+	begin := room(dir)
 	least := begin - min(begin/2, maxStaged)
 	ticker := time.NewTicker(100 * time.Millisecond)
 	go func() {
@@ -180,7 +195,7 @@ func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
 				return
 			case <-ticker.C:
 			}
-			if room() < least {
+			if room(dir) < least {
 				cancel(errFull)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/effect"
@@ -28,13 +29,61 @@ func jailAttacks() []Attack {
 			slow:  i == 0, // it waits for the others
 		})
 	}
-	return all
+	return append(all, Attack{
+		Name: "command-open-files", Tries: "Have the processes of a command hold more open files than the machine should give.",
+		kinds: native, run: (*trial).tooManyFiles,
+	})
+}
+
+// tooManyFiles has ten processes open as many files as each may, and wait.
+func (t *trial) tooManyFiles() (string, error) {
+	target, ok := t.target.(prober)
+	if !ok {
+		return "", notTried("the target runs no commands")
+	}
+	ended, err := target.holdFiles(t.ctx, t.host("ws"))
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	held := 0
+	for _, text := range strings.Fields(string(ended.Stdout)) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return "", notTried("it says %.100q", ended.Stdout)
+		}
+		held += n
+	}
+	switch {
+	case ended.Signal != nil && !ended.TimedOut:
+		return clip(strings.Join(ended.Notes, "; "), 120), nil
+	case held == 0:
+		return "", notTried("it holds none: %.100q", ended.Stderr)
+	case held > mostHeld:
+		return "", fmt.Errorf("it worked: the command held %d open files", held)
+	}
+	return fmt.Sprintf("each process may hold so few that all have %d", held), nil
+}
+
+const (
+	holders  = 10
+	mostHeld = 70_000
+)
+
+// holdFiles implements prober.
+func (s *Sandbox) holdFiles(ctx context.Context, workspace string) (effect.Ended, error) {
+	if s.Tier == nil || s.Tier() == policy.TierNone {
+		return effect.Ended{}, errors.New("nothing confines commands here")
+	}
+	const hold = `for p in {1..%d}; do (n=$(ulimit -n); for ((i=20; i<n; i++)); do eval "exec $i</dev/null"; done; echo $n; exec sleep 2) & done; wait`
+	return s.command(ctx, fmt.Sprintf(hold, holders), workspace, "")
 }
 
 // prober is a target that has a jail.
 type prober interface {
 	// probes attacks the jail, the first time.
 	probes(context.Context) (probes, error)
+	// holdFiles runs a command of which each process holds all files that it may.
+	holdFiles(ctx context.Context, workspace string) (effect.Ended, error)
 }
 
 // probes is what the probes of a jail have found.
@@ -46,9 +95,9 @@ type probes struct {
 
 // harmless is what the tiers leave open: a program without a file has no more
 // rights than one with a file, and below tier 3 attributes of the user's own files
-// can be seen and changed.
+// can be seen and changed. In tier 1 the user and a command share what may be watched.
 func harmless(name string, tier policy.Tier) bool {
-	return name == "memfd exec" || tier < policy.MaxTier && slices.Contains([]string{"chdir", "chmod", "setxattr", "stat", "utimes"}, name)
+	return name == "memfd exec" || tier == 1 && name == "inotify instances" || tier < policy.MaxTier && slices.Contains([]string{"chdir", "chmod", "setxattr", "stat", "utimes"}, name)
 }
 
 // probed says what stopped a probe.
@@ -135,7 +184,11 @@ func (s *Sandbox) command(ctx context.Context, command, workspace, programs stri
 		Spec:   tool.Spec{Definition: tool.Definition{Name: toolName}, Capabilities: tool.Capabilities{Exec: "command"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
-	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: workspace, Write: true}, {Host: programs}}, Tier: s.Tier})
+	mounts := []policy.Mount{{Host: workspace, Write: true}}
+	if programs != "" {
+		mounts = append(mounts, policy.Mount{Host: programs})
+	}
+	p := policy.New(policy.Options{Mounts: mounts, Tier: s.Tier})
 	d := p.Decide(tool.Call{ID: "selftest_jail", Tool: toolName, Args: args, Caller: tool.CallerPerson, Cwd: workspace}, entry, policy.Facts{})
 	grant, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {

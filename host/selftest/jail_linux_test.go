@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -33,6 +34,10 @@ func (j openJail) probes(context.Context) (probes, error) {
 		p.results[name] = probe.Result{Probe: name, Outcome: probe.Succeeded}
 	}
 	return p, nil
+}
+
+func (j openJail) holdFiles(context.Context, string) (effect.Ended, error) {
+	return effect.Ended{Code: new(int), Stdout: []byte(strings.Repeat("8192\n", holders))}, nil
 }
 
 func jailProofs() []proof {
@@ -66,7 +71,7 @@ func plainly(ctx context.Context, g Guest) Outcome {
 
 // TestWhatATierLeavesOpen: the list is that of the tests of package jail.
 func TestWhatATierLeavesOpen(t *testing.T) {
-	for tier, want := range map[policy.Tier]int{1: 6, 2: 6, 3: 1} {
+	for tier, want := range map[policy.Tier]int{1: 7, 2: 6, 3: 1} {
 		open := slices.DeleteFunc(probe.Attacks(), func(name string) bool { return !harmless(name, tier) })
 		if len(open) != want {
 			t.Errorf("%s leaves %q open", tier, open)

@@ -60,6 +60,7 @@ var stagingList = []stagingAttack{
 		}
 		return nil
 	}},
+	{name: "nested", tries: "Leave 300 directories in each other.", command: "mkdir -p $(printf 'd/%.0s' {1..300})", denied: "too long"},
 	{name: "change-of-others", tries: "Undo what somebody else has written since it ran.", command: "echo mine > inside", denied: "changed meanwhile",
 		meanwhile: func(t *trial) error { return t.write("ws/inside", "theirs") }, after: func(t *trial) error { return t.holds("ws/inside", "theirs") }},
 }

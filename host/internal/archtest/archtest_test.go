@@ -94,7 +94,7 @@ var table = map[string][]string{
 
 	"host/sandbox/dialect/tools": {"host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/tool", "host/wasm"},
 
-	"host/sandbox/codecache": {"host/sandbox/linear", "host/sandbox/native"},
+	"host/sandbox/codecache": {"host/internal/private", "host/sandbox/linear", "host/sandbox/native"},
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 

@@ -3,6 +3,9 @@
 package probe
 
 import (
+	"bytes"
+	"errors"
+	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -72,6 +75,52 @@ var kernel = []probe{
 			return impossible("the kernel has no keys")
 		}
 		return err
+	}},
+	{"lease", func(s Spec) error {
+		fd, err := unix.Open(s.own("lease"), unix.O_CREAT|unix.O_EXCL|unix.O_RDONLY|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+		return err
+	}},
+	{"directory notification", func(Spec) error {
+		fd, err := unix.Open(".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		const create = 0x4 // DN_CREATE
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_NOTIFY, create)
+		return err
+	}},
+	{"keys of others", func(Spec) error {
+		text, err := os.ReadFile("/proc/keys")
+		if errors.Is(err, unix.ENOENT) {
+			return impossible("the kernel shows no keys")
+		}
+		if err == nil && len(text) == 0 {
+			err = errors.New("it is empty")
+		}
+		return plain(err)
+	}},
+	{"mount table", func(Spec) error {
+		text, err := os.ReadFile("/proc/self/mountinfo")
+		if err == nil && !bytes.Contains(text, []byte("/upper")) && !bytes.Contains(text, []byte("/stage-")) {
+			err = errors.New("it names no directory in which changes are kept")
+		}
+		return plain(err)
+	}},
+	{"inotify instances", func(s Spec) error {
+		for range s.Inotify/2 + 1 {
+			fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+		}
+		return nil
 	}},
 	{"set-uid program", func(Spec) error { return setUID() }},
 	{"su", func(Spec) error { return su() }},

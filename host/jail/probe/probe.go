@@ -61,6 +61,7 @@ type Spec struct {
 	Ports    map[string]int `json:"ports"`    // of 127.0.0.1, by the probes that try them
 	Segment  int            `json:"segment"`  // its System V shared memory
 	Networks string         `json:"networks"` // the network namespace outside
+	Inotify  int            `json:"inotify"`  // how many instances of inotify a user may have
 }
 
 // file is the file outside for one attack.

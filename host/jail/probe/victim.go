@@ -13,6 +13,8 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -70,6 +72,13 @@ func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	v.spec.Secret = "secret of " + v.spec.ID
 	v.spec.Program, v.spec.Ports = os.Getpid(), map[string]int{}
 	if v.spec.Networks, err = os.Readlink(networkNamespace); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err == nil {
+		v.spec.Inotify, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if v.spec.Outside, err = os.MkdirTemp(dir, "outside-"); err != nil {

@@ -96,7 +96,11 @@ func (s *Store) load() ([]byte, error) {
 	case !st.IsDir():
 		return nil, fmt.Errorf("%s is not a folder", s.dir)
 	default:
-		if err := checkMine(s.dir, st); err != nil { // others could have taken an index away, too
+		err := checkMine(s.dir, st) // others could have taken an index away, too
+		if err == nil {
+			err = checkAbove(s.dir)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -156,6 +160,14 @@ func checkMine(path string, st fs.FileInfo) error {
 	return nil
 }
 
+// checkAbove is checkMine for the directories above, and for links on the way.
+func checkAbove(dir string) error {
+	if err := private.CheckAbove(dir); err != nil {
+		return fmt.Errorf("%w; until then the modules that were added are not believed", err)
+	}
+	return nil
+}
+
 // Change replaces the records by those that f makes of them, and puts in the
 // modules that these name. Nobody else, in this process or in others, changes the
 // store meanwhile, so f must not ask anybody anything. After an error, or a crash
@@ -164,6 +176,9 @@ func checkMine(path string, st fs.FileInfo) error {
 // fingerprint, and that the module is there. So one that is damaged can still be
 // switched off.
 func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) error {
+	if err := checkAbove(s.dir); err != nil { // it may not be there yet
+		return err
+	}
 	if err := os.MkdirAll(s.modules(), 0o700); err != nil {
 		return err
 	}

@@ -254,19 +254,20 @@ func TestAnIndexThatCannotBeBelievedIsRefused(t *testing.T) {
 		damage func(*Store) error
 		err    string
 	}{
-		"an empty file":              {write(nil), "damaged"},
-		"other JSON":                 {write([]byte(`{"version":1,"records":[]}`)), "damaged"},
-		"a newer form":               {write([]byte(`{"version":2,"modules":[]}`)), "newer stockade (version 2"},
-		"a key that is not known":    {write(forge(strings.Replace("["+string(line)+"]", `"name"`, `"naem":1,"name"`, 1))), "naem"},
-		"a record twice":             {write(forge("[" + string(line) + "," + string(line) + "]")), "twice"},
-		"a name with a path":         {write(forge(strings.Replace("["+string(line)+"]", `"units"`, `"a/b"`, 1))), "name is not"},
-		"no list":                    {write(forge("{}")), "damaged"},
-		"a list that does not end":   {write(forge("[" + string(line))), "without an end"},
-		"more after the list":        {write(forge("[] []")), "damaged"},
-		"nesting without end":        {write(forge(strings.Repeat("[", 1<<20))), "cannot be read"},
-		"a huge file":                {func(s *Store) error { return os.Truncate(s.index(), maxIndexBytes+1) }, "more than the limit"},
-		"a file that others write":   {func(s *Store) error { return os.Chmod(s.index(), 0o622) }, "others may write"},
-		"a folder that others write": {func(s *Store) error { return os.Chmod(s.dir, 0o770) }, "others may write"},
+		"an empty file":                    {write(nil), "damaged"},
+		"other JSON":                       {write([]byte(`{"version":1,"records":[]}`)), "damaged"},
+		"a newer form":                     {write([]byte(`{"version":2,"modules":[]}`)), "newer stockade (version 2"},
+		"a key that is not known":          {write(forge(strings.Replace("["+string(line)+"]", `"name"`, `"naem":1,"name"`, 1))), "naem"},
+		"a record twice":                   {write(forge("[" + string(line) + "," + string(line) + "]")), "twice"},
+		"a name with a path":               {write(forge(strings.Replace("["+string(line)+"]", `"units"`, `"a/b"`, 1))), "name is not"},
+		"no list":                          {write(forge("{}")), "damaged"},
+		"a list that does not end":         {write(forge("[" + string(line))), "without an end"},
+		"more after the list":              {write(forge("[] []")), "damaged"},
+		"nesting without end":              {write(forge(strings.Repeat("[", 1<<20))), "cannot be read"},
+		"a huge file":                      {func(s *Store) error { return os.Truncate(s.index(), maxIndexBytes+1) }, "more than the limit"},
+		"a file that others write":         {func(s *Store) error { return os.Chmod(s.index(), 0o622) }, "others may write"},
+		"a folder that others write":       {func(s *Store) error { return os.Chmod(s.dir, 0o770) }, "others may write"},
+		"a folder above that others write": {func(s *Store) error { return os.Chmod(filepath.Dir(s.dir), 0o777) }, "others may write"},
 		"a link": {func(s *Store) error {
 			return errors.Join(os.Rename(s.index(), s.index()+"x"), os.Symlink("index.jsonx", s.index()))
 		}, "not a regular file"},

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/internal/private"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 )
@@ -340,6 +341,9 @@ func openPrivate(dir string) (*os.Root, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if err := private.CheckAbove(dir); err != nil {
+		return nil, fmt.Errorf("%w: %w, or set XDG_CACHE_HOME", ErrUntrusted, err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
