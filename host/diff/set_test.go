@@ -124,7 +124,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 					if e.Form == Several && !slices.ContainsFunc(e.Places, func(p Place) bool {
 						return c.Path == p.Dir || strings.HasPrefix(c.Path, strings.TrimSuffix(p.Dir, "/")+"/")
 					}) {
-						t.Fatalf("seed %d, %s: no directory of %q is named: %q", seed, name, c.Path, e.Places)
+						t.Fatalf("seed %d, %s: no directory of %q is named: %v", seed, name, c.Path, e.Places)
 					}
 				}
 				for _, p := range e.Places {
@@ -172,7 +172,7 @@ func TestNoNameIsAnotherLine(t *testing.T) {
 	}
 	lines := New(t.Context(), changes, "/ws", nil).Told(3)
 	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Changes) != 41 {
-		t.Errorf("%q", lines[0])
+		t.Errorf("%+v", lines[0])
 	}
 }
 
