@@ -323,6 +323,35 @@ func TestASecretInADifference(t *testing.T) {
 	}
 }
 
+// What the log has of a difference is read as what it was.
+func TestAStoredDifferenceIsReadAsItWas(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		text := func() (out string) {
+			for range r.IntN(30) {
+				out += []string{"a", "", "--- a/x", "+++ b/x", "@@ -1 +1 @@", "-", "+", " ", "\\ No newline at end of file", "... 12 bytes of this diff are not shown"}[r.IntN(10)] + "\n"
+			}
+			return strings.TrimSuffix(out, strings.Repeat("\n", r.IntN(2)))
+		}
+		c := modified(text(), text())
+		stored, _, _ := Of(c, "/ws", func([]byte) bool { return false })
+		var want []Line
+		for _, h := range New(t.Context(), []tool.Change{c}, "/ws", nil).Text(0).Hunks {
+			for l := range h.Lines() {
+				for i := range l.Times {
+					want = append(want, Line{Op: l.Op, Number: l.Number + i, Text: l.Text, Times: 1})
+				}
+				if l.NoEnd {
+					want = append(want, Line{Text: NoEnd, Times: 1})
+				}
+			}
+		}
+		if got := Stored(stored); stored != "" && !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %q is read as %v, want %v", seed, stored, got, want)
+		}
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	for _, c := range []struct {
 		dirs string

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -99,23 +101,20 @@ func (s *Set) Told(most int) (out []Told) {
 	return out
 }
 
-// repository adds what git has done in one; what nobody has looked at in a line of its own.
+// repository adds what git has done in one, and first what of that nobody has looked at.
 func (s *Set) repository(r Repository, add func(words string, red bool)) {
 	begin := "git: "
 	if name := s.name(r.Root); name != "." {
 		begin = "git in " + name + ": "
 	}
-	var seen []string
+	told := map[bool][]string{}
 	for _, f := range r.Facts {
-		words := f.redacted(s.hide).words()
-		if f.Unseen {
-			add(begin+words, true)
-		} else {
-			seen = append(seen, words)
-		}
+		told[f.Unseen] = append(told[f.Unseen], f.redacted(s.hide).words())
 	}
-	if len(seen) > 0 {
-		add(begin+strings.Join(seen, "; "), false)
+	for _, unseen := range []bool{true, false} {
+		if len(told[unseen]) > 0 {
+			add(begin+strings.Join(told[unseen], "; "), unseen)
+		}
 	}
 }
 
@@ -369,6 +368,39 @@ func (h Hunk) unified(out *strings.Builder) {
 			}
 		}
 	}
+}
+
+var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
+
+// Stored are the lines of what [Of] has written, as a log has it. Without a sign are lines
+// that say something of others, and what is no diff.
+func Stored(unified string) (lines []Line) {
+	was, is := 0, 0
+	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
+		if m := hunkStart().FindStringSubmatch(text); m != nil {
+			was, _ = strconv.Atoi(m[1])
+			is, _ = strconv.Atoi(m[2])
+			continue
+		}
+		switch {
+		case was == 0 && is == 0:
+			if !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "+++ ") && !strings.HasPrefix(text, "@@") {
+				lines = append(lines, Line{Text: text, Times: 1})
+			}
+		case strings.HasPrefix(text, "-"):
+			lines = append(lines, Line{Op: '-', Number: was, Text: text[1:], Times: 1})
+			was++
+		case strings.HasPrefix(text, "+"):
+			lines = append(lines, Line{Op: '+', Number: is, Text: text[1:], Times: 1})
+			is++
+		case strings.HasPrefix(text, " ") || text == "":
+			lines = append(lines, Line{Op: ' ', Number: is, Text: strings.TrimPrefix(text, " "), Times: 1})
+			was, is = was+1, is+1
+		default: // that the last line has no end
+			lines = append(lines, Line{Text: text, Times: 1})
+		}
+	}
+	return lines
 }
 
 // cut is the beginning of a diff that is too long.
