@@ -52,7 +52,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		}
 	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
-	b, err := p.look(ctx, terms, j.Redact, &c)
+	b, err := p.look(ctx, terms, j.Redact, j.Histories, &c)
 	if err != nil {
 		return effect.Ended{}, err
 	}
