@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
@@ -57,10 +56,9 @@ type Options struct {
 	// Redact takes secrets out of every result, before it is recorded and
 	// before anybody gets it. Nil: none are known.
 	Redact *redact.Redactor
-	// Histories is what is known of the histories of repositories, and Searcher the
-	// built-in tool that looks through one. Nil: nothing finds that out.
-	Histories *githistory.Store
-	Searcher  *tool.Entry
+	// Searcher is the built-in tool that looks through the history of a repository before
+	// a command can read it. Nil: nobody knows what it holds, and it may be secrets.
+	Searcher *tool.Entry
 	// Undo stages the way back from what was changed. Nil: nothing can be undone.
 	Undo Undoer
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -32,8 +31,8 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 			r.Err.Hint = tool.Advise("wait until whatever changes them is done, and try again")
 			return tool.Result{}, nil, &refusal{r}
 		}
-		for _, repository := range h.Unknown {
-			if err := p.search(ctx, repository); err != nil {
+		for _, u := range h.Unknown {
+			if err := p.search(ctx, u); err != nil {
 				return tool.Result{}, nil, err
 			}
 		}
@@ -47,12 +46,11 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 
 // search has a guest look through the history of a repository. What goes wrong with that
 // means that not all of it is known.
-func (p *pending) search(ctx context.Context, repository string) error {
-	learn, tips := p.d.opts.Histories.Begin(repository)
-	var found githistory.Found
+func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
+	var found []byte
 	if searcher := p.d.opts.Searcher; searcher != nil {
 		call := p.call
-		call.Tool, call.Args = searcher.Name, tool.Marshal(map[string]string{"operation": "secrets", "path": repository, "revision": strings.Join(tips, " ")})
+		call.Tool, call.Args = searcher.Name, tool.Marshal(map[string]string{"operation": "secrets", "path": u.Repository, "revision": strings.Join(u.Tips, " ")})
 		decision := p.d.opts.Policy.SearchHistory(call, searcher)
 		body := p.decided(decision, nil)
 		body.Tool = call.Tool
@@ -62,16 +60,16 @@ func (p *pending) search(ctx context.Context, repository string) error {
 		if grant, err := decision.Grant(); err == nil {
 			result, _, err := p.d.opts.Runner.Run(ctx, grant, searcher.Module, call, func(tool.Progress) {})
 			var said struct{ Output string }
-			if err == nil && result.Err == nil && json.Unmarshal(result.Output, &said) == nil && json.Unmarshal([]byte(said.Output), &found) != nil {
-				found = githistory.Found{}
+			if err == nil && result.Err == nil && json.Unmarshal(result.Output, &said) == nil {
+				found = []byte(said.Output)
 			}
 		}
 	}
 	if ctx.Err() != nil {
 		return p.cancelled()
 	}
-	if err := learn(found); err != nil {
-		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what was found in a history is not kept beyond this session: %v", err)})
+	if err := u.Learn(found); err != nil {
+		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what was found in a history is not kept beyond this process: %v", err)})
 	}
 	return nil
 }

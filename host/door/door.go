@@ -86,8 +86,6 @@ type Door struct {
 	egress  func() (*egress.Egress, error)
 	jail    *jail.Jail
 
-	histories *githistory.Store
-
 	stages sync.Mutex
 	stage  *stage.Area
 	memory *stage.Area // in memory; nil: none was needed
@@ -127,8 +125,7 @@ func New(opts Options) *Door {
 		opts.Jail.Areas = d.areas
 		d.hide(memoryStages)
 	}
-	d.histories = githistory.New(opts.Histories)
-	opts.Jail.Histories = d.histories
+	opts.Jail.Histories = githistory.New(opts.Histories)
 	d.jail = jail.New(opts.Jail)
 	d.hide(opts.Histories, opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
 	return d

@@ -144,7 +144,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
 		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().Stages(), d.opts.Known),
-		Histories: d.histories, Searcher: searcher(),
+		Searcher: searcher(),
 	})
 	if !isNew {
 		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {

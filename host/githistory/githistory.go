@@ -101,22 +101,31 @@ func (s *Store) Known(repository string) (_ policy.History, ok bool) {
 	return out, ok && (len(k.Names) > 0 || k.State == state && state != "")
 }
 
-// Begin returns what a search of a repository is for, and the commits at which it can
-// leave off.
-func (s *Store) Begin(repository string) (learn func(Found) error, tips []string) {
+// Unknown is a repository as it is now, to be looked at.
+func (s *Store) Unknown(repository string) policy.UnknownHistory {
+	out := policy.UnknownHistory{Repository: repository}
 	objects, state := stateOf(repository)
-	k, ok := s.get(repository, objects)
-	if ok && k.Whole {
-		tips = k.Tips
+	if k, ok := s.get(repository, objects); ok && k.Whole {
+		out.Tips = k.Tips
 	}
-	return func(f Found) error { return s.keep(repository, known{repository, objects, state, f}) }, tips
+	out.Learn = func(found []byte) error {
+		k := known{Path: repository, Objects: objects, State: state}
+		if found != nil && (json.Unmarshal(found, &k.Found) != nil || len(k.Names)+len(k.Tips) > maxFound) {
+			k.Found = Found{}
+		}
+		return s.keep(k)
+	}
+	return out
 }
 
-func (s *Store) keep(repository string, k known) error {
+// maxFound is more names than the guest lists.
+const maxFound = 1000
+
+func (s *Store) keep(k known) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read()
-	s.of[repository] = k
+	s.of[k.Path] = k
 	if s.dir == "" {
 		return nil
 	}
@@ -127,7 +136,7 @@ func (s *Store) keep(repository string, k known) error {
 	if err != nil {
 		return err
 	}
-	return private.Write(s.file(repository), data)
+	return private.Write(s.file(k.Path), data)
 }
 
 // Among lists the repositories in a directory of which it is known that they hold what
@@ -190,7 +199,7 @@ func stateOf(repository string) (objects, state string) {
 }
 
 // contents are the names in a git directory below which there are contents of files.
-var contents = []string{"objects", "lfs", "annex", "rr-cache", "rebase-apply", "rebase-merge/patch"}
+var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch"}
 
 // Contents lists what holds contents of a repository: directories, but for a patch, also
 // those that it borrows from. What is behind links is under its real name.
@@ -200,8 +209,15 @@ func Contents(repository string) (out []string) {
 			out = append(out, real)
 		}
 	}
-	for _, name := range contents {
-		add(filepath.Join(repository, name))
+	dirs := []string{repository}
+	worktrees, _ := os.ReadDir(filepath.Join(repository, "worktrees"))
+	for _, e := range worktrees {
+		dirs = append(dirs, filepath.Join(repository, "worktrees", e.Name()))
+	}
+	for _, dir := range dirs {
+		for _, name := range contents {
+			add(filepath.Join(dir, name))
+		}
 	}
 	const most = 32 // as many as are read of
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {

@@ -83,6 +83,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
 	b.hints(&ended)
+	j.historyHints(b, &ended)
 	if cmd.Stage == nil {
 		b.after(&ended)
 	} else if ctx.Err() != nil {

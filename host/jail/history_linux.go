@@ -93,7 +93,7 @@ func (b *before) judge(repository string, terms policy.Exec, known *githistory.S
 	h, ok := known.Known(repository)
 	switch {
 	case !ok:
-		ask.Unknown = append(ask.Unknown, repository)
+		ask.Unknown = append(ask.Unknown, known.Unknown(repository))
 	case h.Clean():
 	case effect == policy.Ask:
 		ask.Held = append(ask.Held, h)
@@ -122,11 +122,11 @@ func hiddenIn(name, repository string, hidden []string) string {
 
 // historyHints says which contents were kept from the command, and what would show them:
 // where it has failed, and where nobody was told before.
-func (b *before) historyHints(ended *effect.Ended) {
-	if ended.Code != nil && *ended.Code == 0 {
-		return
-	}
+func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 	for _, h := range b.closed {
+		if _, told := j.told.LoadOrStore(h.repository, true); told && ended.Code != nil && *ended.Code == 0 {
+			continue
+		}
 		said := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
 		switch {
 		case h.hidden != "":

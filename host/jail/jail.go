@@ -106,6 +106,8 @@ type Jail struct {
 	mu    sync.Mutex
 	next  *waiting // a helper that was started ahead; nil: none
 
+	told sync.Map // repositories of which it was said that commands find nothing in them
+
 	starting chan struct{} // is full while one starts for whom the next command waits
 
 	stages sync.Mutex

@@ -121,7 +121,6 @@ func (b *before) hints(ended *effect.Ended) {
 	if !b.seen.Complete {
 		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.seen.Unread))
 	}
-	b.historyHints(ended)
 	if len(b.hidden) > 0 && (cannotOpen().Match(ended.Stdout) || cannotOpen().Match(ended.Stderr)) {
 		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
 	}

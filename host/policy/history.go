@@ -25,8 +25,17 @@ func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 // HistoryError is the error of a command that has not run, because it is not known what
 // it may read of the history of repositories.
 type HistoryError struct {
-	Unknown []string  // git directories of repositories that were not looked at as they are now
-	Held    []History // those about which a person can be asked
+	Unknown []UnknownHistory // that were not looked at as they are now
+	Held    []History        // about which a person can be asked
+}
+
+// UnknownHistory is a repository whose history has to be looked at.
+type UnknownHistory struct {
+	Repository string   // its git directory
+	Tips       []string // commits before which there was nothing to find
+	// Learn takes what was found, as the built-in tool says it, or nil where that failed:
+	// then not all was looked at.
+	Learn func(found []byte) error
 }
 
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }

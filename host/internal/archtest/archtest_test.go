@@ -116,7 +116,7 @@ var table = map[string][]string{
 	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},
 	"host/jail/wire":    {},
 
-	"host/dispatch": {"host/githistory", "host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept"},
 	"host/kept":     {"host/policy", "host/session", "host/tool"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
