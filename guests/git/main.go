@@ -79,8 +79,9 @@ type call struct {
 	page  page
 	notes []string // said at the end
 
-	partial bool     // not all was compared
-	hides   []string // paths that a policy hides
+	partial bool          // not all was compared
+	hides   []string      // paths that a policy hides
+	indexes []*repo.Index // of all worktrees; nil: not read yet
 
 	attrs    map[string]*attributeFile // by directory
 	ownAttrs []attributeRule

@@ -19,9 +19,15 @@ const (
 	hiddenAll  = "*"
 )
 
+// configured is the value; tests have one of their own.
+var configured = func() string {
+	list, _ := config.Get(hiddenName)
+	return list
+}
+
 // hide finds which paths of the repository a policy hides: those of any of its worktrees.
 func (c *call) hide() error {
-	list, _ := config.Get(hiddenName)
+	list := configured()
 	if list == "" {
 		return nil
 	}
@@ -49,6 +55,35 @@ func (c *call) hidden(path string) bool {
 	return false
 }
 
+// alias reports whether a content is, in the index of a repository that the objects can
+// come from, that of a file which must not be shown: an index and a tree can give it any
+// name. It is looked at where somebody could have made one without reading the content:
+// of an index, and in a repository that borrows objects.
+func (c *call) alias(id repo.ID, path string, staged bool) bool {
+	if id == emptyBlob || !staged && !c.Borrows() {
+		return false
+	}
+	if _, secret := paths.Read(c.abs(path)); secret {
+		return false // it is asked about by its own name
+	}
+	if c.indexes == nil {
+		c.indexes = []*repo.Index{}
+		_ = c.AllIndexes(func(x *repo.Index) { c.indexes = append(c.indexes, x) }) // as far as they can be read
+	}
+	for _, x := range c.indexes {
+		for i := range x.Entries {
+			if e := &x.Entries[i]; e.ID == id {
+				if _, secret := paths.Read("/" + e.Path); secret || c.hidden(e.Path) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+var emptyBlob = hashOf(nil)
+
 const (
 	// maxSecrets is how many files that look like secrets are named, and maxSecretName
 	// how long a name is, in bytes.
@@ -65,9 +100,13 @@ const (
 // secretSearch looks for files that look like secrets in all that a repository holds.
 type secretSearch struct {
 	*call
+	searched
 	top  paths.Dir
 	seen map[string]bool
-	// What the host reads.
+}
+
+// searched is what the host reads.
+type searched struct {
 	Names   []string `json:"names"`
 	Commits int      `json:"commits"` // that were looked at
 	Whole   bool     `json:"whole"`   // all was looked at
@@ -78,7 +117,7 @@ type secretSearch struct {
 // revision names commits before which a search has found nothing.
 func (c *call) secrets() error {
 	c.Allow(maxSearch)
-	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}, Whole: true}
+	s := &secretSearch{call: c, seen: map[string]bool{}, searched: searched{Names: []string{}, Tips: []string{}, Whole: true}}
 	if s.top = paths.DirOf("/"); filepath.Base(c.GitDir) == ".git" {
 		s.top = paths.DirOf(filepath.ToSlash(filepath.Dir(c.GitDir)))
 	}
@@ -87,7 +126,7 @@ func (c *call) secrets() error {
 		return err
 	}
 	s.Whole = s.Whole && err == nil
-	data, err := json.Marshal(s)
+	data, err := json.Marshal(s.searched)
 	c.page.out.Write(data)
 	return err
 }
@@ -95,7 +134,7 @@ func (c *call) secrets() error {
 func (s *secretSearch) search() error {
 	if err := s.Indexes(func(x *repo.Index) {
 		for i := range x.Entries {
-			_ = s.look(x.Entries[i].Path)
+			s.Whole = s.look(x.Entries[i].Path) == nil && s.Whole
 		}
 	}); err != nil {
 		s.Whole = false
@@ -207,11 +246,11 @@ func (s *secretSearch) look(path string) error {
 	if len(s.Names) == 0 {
 		s.Allow(workMore)
 	}
-	s.seen[path] = true
-	s.Names = append(s.Names, path[:min(len(path), maxSecretName)])
-	if len(s.Names) >= maxSecrets {
+	if len(s.Names) == maxSecrets {
 		return errFull
 	}
+	s.seen[path] = true
+	s.Names = append(s.Names, path[:min(len(path), maxSecretName)])
 	return nil
 }
 

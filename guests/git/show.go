@@ -117,7 +117,7 @@ func (c *call) object(id repo.ID, path string, depth int) error {
 }
 
 func (c *call) blob(id repo.ID, path string) error {
-	if path != "" && c.secret(path) {
+	if path != "" && (c.secret(path) || c.alias(id, path, strings.HasPrefix(c.Revision, ":"))) {
 		return c.page.line(notShown(path))
 	}
 	if path == "" {

@@ -92,6 +92,19 @@ func (r *Repo) Indexes(yield func(*Index)) error {
 	return bad
 }
 
+// Borrows reports whether objects can come from another repository.
+func (r *Repo) Borrows() bool { return len(r.objects) > 1 }
+
+// AllIndexes is Indexes, with those of the repositories that objects are borrowed from.
+func (r *Repo) AllIndexes(yield func(*Index)) error {
+	err := r.Indexes(yield)
+	for _, dir := range r.objects[1:] {
+		lender := &Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled}
+		err = errors.Join(err, lender.Indexes(yield))
+	}
+	return err
+}
+
 // Worktrees are the tops of the files of all worktrees, as far as it is known where
 // they are.
 func (r *Repo) Worktrees() (tops []string) {
