@@ -66,11 +66,16 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 	if _, secret := paths.Read(c.abs(path)); secret {
 		return false // it is asked about by its own name
 	}
-	if c.indexes == nil {
+	switch {
+	case c.indexes != nil:
+	case c.indexed != nil && !c.Borrows() && len(c.Worktrees()) == 1:
+		c.indexes = []*repo.Index{c.indexed}
+	default:
 		c.indexes = []*repo.Index{}
 		_ = c.AllIndexes(func(x *repo.Index) { c.indexes = append(c.indexes, x) }) // as far as they can be read
 	}
 	for _, x := range c.indexes {
+		c.Spend(len(x.Entries) / perEntry)
 		for i := range x.Entries {
 			if e := &x.Entries[i]; e.ID == id {
 				if _, secret := paths.Read("/" + e.Path); secret || c.hidden(e.Path) {
@@ -83,6 +88,9 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 }
 
 var emptyBlob = hashOf(nil)
+
+// perEntry is how many entries of an index are compared for a unit of work.
+const perEntry = 50
 
 const (
 	// maxSecrets is how many files that look like secrets are named, and maxSecretName

@@ -10,7 +10,7 @@ package githistory
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,15 +163,16 @@ func (s *Store) Among(shown func(repository string) bool) (out []policy.History)
 // maxEntries is how many files and directories of a repository tell its state.
 const maxEntries = 50_000
 
-// stateOf says which directory of objects a repository has, and what its references, its
-// logs and its indexes are like, by the names, sizes and times of files. No state is
-// that of one that has more of them than are looked at.
+// stateOf says which directory of objects a repository has, and what its references and
+// its indexes are like, by the names, sizes and times of files. A log changes with its
+// reference. No state is that of one that has more files than are looked at.
 func stateOf(repository string) (objects, state string) {
 	if st, err := os.Stat(filepath.Join(repository, "objects")); err == nil {
 		at := beneath.StatOf(st)
 		objects = fmt.Sprintf("%d:%d", at.Dev, at.Ino)
 	}
-	sum, left := sha256.New(), maxEntries
+	var all []byte
+	left := maxEntries
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
 		entries, _ := os.ReadDir(dir)
@@ -184,9 +185,12 @@ func stateOf(repository string) (objects, state string) {
 			case !e.IsDir():
 				if st, err := os.Lstat(name); err == nil {
 					at := beneath.StatOf(st)
-					fmt.Fprintf(sum, "%q %d %d %d %d\n", name, st.Size(), at.Ino, st.ModTime().UnixNano(), at.Ctim)
+					all = append(append(all, name...), 0)
+					for _, n := range []uint64{uint64(st.Size()), at.Ino, uint64(st.ModTime().UnixNano()), uint64(at.Ctim)} {
+						all = binary.LittleEndian.AppendUint64(all, n)
+					}
 				}
-			case depth > 0 && e.Name() != "objects", e.Name() == "refs", e.Name() == "logs", e.Name() == "worktrees":
+			case depth > 0 && e.Name() != "objects", e.Name() == "refs", e.Name() == "worktrees":
 				walk(name, depth+1)
 			}
 		}
@@ -195,7 +199,7 @@ func stateOf(repository string) (objects, state string) {
 	if left < 0 {
 		return objects, ""
 	}
-	return objects, hex.EncodeToString(sum.Sum(nil))
+	return objects, fmt.Sprintf("%x", sha256.Sum256(all))
 }
 
 // contents are the names in a git directory below which there are contents of files.

@@ -111,7 +111,7 @@ func (r *Repo) Worktrees() (tops []string) {
 	if r.Worktree != "" {
 		tops = append(tops, r.Worktree)
 	}
-	if dir, name := filepath.Split(r.CommonDir); name == ".git" {
+	if dir, name := filepath.Split(r.CommonDir); name == ".git" && filepath.Clean(dir) != r.Worktree {
 		tops = append(tops, filepath.Clean(dir))
 	}
 	dirs, _ := r.gitDirs()
