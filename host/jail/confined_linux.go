@@ -53,7 +53,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		}
 	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
-	b, err := p.look(ctx, terms, out.own, &c)
+	b, err := p.look(ctx, terms, out.own, j.Histories, &c)
 	if err != nil {
 		return effect.Ended{}, err
 	}
@@ -91,6 +91,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if errors.Is(over, errFull) || errors.Is(over, errFiles) {
 		ended.Notes = append(ended.Notes, over.Error())
 	}
+	j.historyHints(b, &ended)
 	if cmd.Stage == nil {
 		b.after(&ended)
 	} else if over != nil {

@@ -66,6 +66,7 @@ type Decision struct {
 	set *diff.Set // what it has changed, as a person is told; nil: that is not known
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
+	histories      []History     // of which it asks whether commands may read them; nil: it is about the call
 	change         tool.Hint     // what would change the decision; nil: to take away what decides
 }
 
@@ -153,6 +154,8 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	switch {
 	case d.policy == nil || d.effect != Ask:
 		return Grant{}, fmt.Errorf("approve %s: the decision is %q", d.call.Tool, d.effect)
+	case d.histories != nil:
+		return Grant{}, fmt.Errorf("approve %s: the answer was not about the call", d.call.Tool)
 	case !a.Allow:
 		return Grant{}, fmt.Errorf("approve %s: the answer was no", d.call.Tool)
 	case recorded == 0:
@@ -206,6 +209,9 @@ func (d Decision) asksForChanges() bool {
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
+	if d.histories != nil {
+		return Rule{}, errors.New("the answer is not about the call")
+	}
 	if !d.set.Whole() {
 		return Rule{}, errors.New("an answer about changes of which some are not shown holds once")
 	}
@@ -292,6 +298,10 @@ func (d Decision) newGrant() (Grant, error) {
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
 		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
+		for _, h := range p.ceiling.Hidden {
+			g.exec.Hidden = append(g.exec.Hidden, h.Value)
+		}
+		g.exec.History = func(repository string) Effect { return p.history(d.entry, repository) }
 		if d.online {
 			g.exec.Network = d.share.network
 		}

@@ -41,14 +41,17 @@ type Question struct {
 	Opens   string // the one of them that no rule opens, and a yes does; empty: none
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
-	Changes *diff.Set // what it would change; nil when the call was not tried yet
-	Failed  bool      // it was tried, and has failed: nothing changes
-	Tier    Tier      // how far the command would be confined; zero too when none runs
-	Warning string    // what the person should know before answering
-	Scopes  []Scope
-	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
-	Changed []Change         // since a question about this tool was answered for good
-	Allow   string           // the rule that would have allowed it; empty if none would
+	// Histories are those that commands could read, if the question is about them. Its
+	// answer is for all commands, and none to the call. Nil: it is about the call.
+	Histories []History
+	Changes   *diff.Set // what it would change; nil when the call was not tried yet
+	Failed    bool      // it was tried, and has failed: nothing changes
+	Tier      Tier      // how far the command would be confined; zero too when none runs
+	Warning   string    // what the person should know before answering
+	Scopes    []Scope
+	Rules     map[Scope]string // what an answer of each scope but "once" would allow, in words
+	Changed   []Change         // since a question about this tool was answered for good
+	Allow     string           // the rule that would have allowed it; empty if none would
 
 	Module  string    // the digest of the tool's module
 	Session string    // these three by [Question.Put]
@@ -134,6 +137,9 @@ func (d Decision) Question() Question {
 		q.Warn(d.sends())
 	}
 	q.Warn(d.warning())
+	if d.histories != nil {
+		return d.historyQuestion(q)
+	}
 	q.Paths, q.Network, q.Opens = d.paths(), d.reaches(), d.opens
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways, ScopeBelow, ScopeKeepBelow} {
 		r, err := d.RuleFor(scope)
@@ -255,5 +261,5 @@ func (q Question) digest() [32]byte {
 		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, string(changes[:]), strconv.FormatBool(q.Failed),
 		strconv.Itoa(q.Call.Turn), strconv.Itoa(q.Call.Step), strconv.FormatInt(q.Asked.UnixNano(), 10),
 		q.Tier.String(), q.Opens,
-	}, q.Paths, q.Network, tool.SecretNames(q.Secrets))))
+	}, q.Paths, q.Network, historyTexts(q.Histories), tool.SecretNames(q.Secrets))))
 }
