@@ -104,12 +104,13 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	case p.own == undoEntry && decision.OnlyChanges():
 		grant, err = p.conclude(ctx, decision, saidSo())
 	default:
-		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(ctx, decision, result, changes)))
+		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(ctx, decision, result, staged, changes)))
 	}
 	if err != nil {
 		return tool.Result{}, err
 	}
 	p.tell()
+	keep(staged)
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {

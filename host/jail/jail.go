@@ -160,7 +160,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	if err := j.check(terms, cmd); err != nil {
 		return effect.Ended{}, err
 	}
-	if (cmd.Stage != nil) != (terms.Changes == policy.ChangesStaged) {
+	if cmd.Stage == nil && terms.Changes == policy.ChangesStaged || cmd.Stage != nil && terms.Changes == policy.ChangesDirect {
 		return effect.Ended{}, denied(errors.New("the command was allowed for another kind of changes"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

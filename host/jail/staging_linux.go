@@ -153,21 +153,25 @@ func tryStage(k kind, area *stage.Area) error {
 // changes, and never more than half of what there is.
 var maxStaged uint64 = 8 << 30
 
-var errFull = errors.New("the command was ended: it has taken too much room on the disk where what it changes is kept apart")
+var errFull = &stopped{why: "it has taken too much room on the disk where what it changes is kept apart"}
 
-// bounded returns a context that ends with errFull when there is that much less room
-// in a directory. That others take it at the same time cannot be told apart.
-func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	room := func() uint64 {
-		var sys unix.Statfs_t
-		if unix.Statfs(dir, &sys) != nil {
-			return 0
+// room returns a check that there is not that much less room in a directory. That
+// others take it at the same time cannot be told apart.
+func room(dir string) func() error {
+	begin, _ := freeIn(dir)
+	least := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
+	return func() error {
+		if now, _ := freeIn(dir); now.Bytes < least {
+			return errFull
 		}
-		return sys.Bavail * uint64(sys.Bsize)
+		return nil
 	}
-	begin := room()
-	least := begin - min(begin/2, maxStaged)
+}
+
+// watched returns a context that ends with the error of a check, which are made again
+// and again.
+func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	ticker := time.NewTicker(100 * time.Millisecond)
 	go func() {
 		defer ticker.Stop()
@@ -177,8 +181,10 @@ func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
 				return
 			case <-ticker.C:
 			}
-			if room() < least {
-				cancel(errFull)
+			for _, check := range checks {
+				if err := check(); err != nil {
+					cancel(err)
+				}
 			}
 		}
 	}()

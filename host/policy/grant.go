@@ -160,6 +160,13 @@ type Exec struct {
 	Network *network.Network
 	// Changes is what becomes of what it changes.
 	Changes Changes
+	// Apart says that it has more than a command without a yes: the network, a secret,
+	// the host's files, or nothing that confines it. It sees nothing that such a command
+	// has built.
+	Apart bool
+	// Fetches says that it reaches hosts, which a rule names, and that an answer or a rule
+	// to the letter allows it. What it adds to caches of registries is kept.
+	Fetches bool
 }
 
 // MayExec reports whether the grant allows a process.
