@@ -49,10 +49,10 @@ const unasked = "unasked"
 // So nothing comes from a command into one that has more rights: not into what is
 // compiled there, and not into what is run.
 var sharing = map[content]func(policy.Exec) (with string, adds bool){
-	fetched: func(e policy.Exec) (string, bool) { return "fetched", e.Fetches },
+	fetched: func(e policy.Exec) (string, bool) { return "fetched", e.Fetches() },
 	built: func(e policy.Exec) (string, bool) {
 		adds := len(e.Opened) == 0 // or a secret could be in there
-		if e.Apart {
+		if e.Apart() {
 			return "approved", adds
 		}
 		return unasked, adds

@@ -80,8 +80,8 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 }
 
 // lookAgain is how long after a look what a command sees is looked at again. Of its time
-// a command gives up a hundredth for that at most.
-const lookAgain = time.Second
+// a command gives up a hundredth for that at most. Tests look sooner.
+var lookAgain = time.Second
 
 // appears returns a check that no file has come to look like a secret since the command
 // was given what it may not see: by somebody else, in what the command itself cannot

@@ -47,6 +47,7 @@ func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect
 		arguments[k] = v
 	}
 	cmd := bash(dir, command)
+	cmd.Show, cmd.MergeStderr = s.show, s.show != nil
 	d := decisionOf(t, dir, arguments, opts)
 	grant, err := d.Rehearse()
 	if !d.CanRehearse() {

@@ -281,10 +281,9 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
-		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
-		g.exec.Apart = d.online || len(caps.Secrets) > 0 || len(opened) > 0 || d.changes == ChangesDirect || p.tier() < TierConfined
+		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes, secrets: len(caps.Secrets) > 0}
 		if d.online {
-			g.exec.Network, g.exec.Fetches = d.share.network, !d.share.network.Closed()
+			g.exec.Network = d.share.network
 		}
 		timeout := p.limits.ExecTimeout
 		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {
