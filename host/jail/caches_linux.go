@@ -174,9 +174,10 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 			}
 		}
 		for _, rel := range slices.Sorted(maps.Keys(c.layers)) {
-			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel)) {
-				with, adds := sharing[c.layers[rel]](terms)
-				p.layers = append(p.layers, layer{filepath.Join(home, rel), with, adds, c.layers[rel] == built})
+			with, adds := sharing[c.layers[rel]](terms)
+			l := layer{filepath.Join(home, rel), with, adds, c.layers[rel] == built}
+			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel) && (adds || p.hasKept(l))) {
+				p.layers = append(p.layers, l)
 			}
 		}
 		if !w.Network {
@@ -184,6 +185,13 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 		}
 	}
 	p.path = strings.Join(append(bin, path), ":")
+}
+
+// hasKept reports whether there is something in the store of a layer that the user does
+// not have. Without it, whoever may not add to it has a home of its own for that.
+func (p *plan) hasKept(l layer) bool {
+	_, err := os.Lstat(filepath.Join(p.store, l.key()+".alone"))
+	return err == nil
 }
 
 // defaultNode is the directory of the version of Node.js that nvm uses unless it

@@ -82,6 +82,9 @@ func holdLayers(store string, layers []layer) (_ *held, err error) {
 		return nil, fmt.Errorf("%s is in use", h.dir)
 	}
 	h.locks = append(h.locks, own)
+	if err := os.Mkdir(h.dir, 0o700); err != nil {
+		return nil, err
+	}
 	if err := h.open(parent); err != nil {
 		return nil, err
 	}
@@ -154,9 +157,9 @@ func (h *held) makeLayer(s layer) (l heldLayer, err error) {
 	if !isNew {
 		mode = st.Mode().Perm()
 	}
-	dir := filepath.Join(h.dir, filepath.Base(s.path))
-	l.Upper, l.Work = filepath.Join(dir, "upper"), filepath.Join(dir, "work")
-	err = errors.Join(os.MkdirAll(l.Work, 0o700), os.Mkdir(l.Upper, 0o700), os.Chmod(l.Upper, mode)) // the layer has the mode of its upper directory
+	name := filepath.Base(s.path)
+	l.Upper, l.Work = filepath.Join(h.dir, "upper-"+name), filepath.Join(h.dir, "work-"+name)
+	err = errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode)) // the layer has the mode of its upper directory
 	if h.store != "" && err == nil {
 		// What was written over something that is gone by now is a part of it, with marks
 		// of what was removed. The other way round it is whole.
@@ -167,7 +170,7 @@ func (h *held) makeLayer(s layer) (l heldLayer, err error) {
 		} else if _, err := os.Lstat(l.kept); err != nil {
 			_ = os.Rename(alone, l.kept)
 		}
-		err = errors.Join(os.MkdirAll(l.kept, 0o700), os.Chmod(l.kept, mode))
+		err = makeDir(l.kept, mode)
 		l.Lower = append(l.Lower, l.kept)
 	}
 	if !isNew {
@@ -180,6 +183,14 @@ func (h *held) makeLayer(s layer) (l heldLayer, err error) {
 		l.Alone = l.Upper
 	}
 	return l, err
+}
+
+// makeDir makes a directory with a mode, if there is none.
+func makeDir(dir string, mode fs.FileMode) error {
+	if st, err := os.Lstat(dir); err == nil && st.IsDir() {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, mode))
 }
 
 // end decides about what the command has written: what it may add is kept for those with
@@ -218,7 +229,7 @@ func (h *held) end(keep bool) {
 				continue
 			}
 			sizes[key] = sizes[key].plus(own)
-			_ = errors.Join(os.MkdirAll(l.kept, 0o700), os.Chmod(l.kept, modeOf(l.Upper)), merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
+			_ = errors.Join(makeDir(l.kept, modeOf(l.Upper)), merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
 		}
 		changed = true
 	}

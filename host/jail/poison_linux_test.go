@@ -234,7 +234,7 @@ func TestCachesAreBounded(t *testing.T) {
 		"bytes":               {amount{64 << 20, 400_000}, "dd if=/dev/zero of=big bs=1M count=4000 status=none"},
 		"names":               {amount{4 << 30, 2000}, "for i in $(seq 200000); do : >$i; done"},
 		"directories":         {amount{4 << 30, 2000}, "for i in $(seq 200); do mkdir -p $i/$(seq -s / 400); done; sleep 60"},
-		"all layers together": {amount{64 << 20, 400_000}, "for d in go/pkg/mod .cargo/registry .cargo/git .npm/_npx; do dd if=/dev/zero of=$HOME/$d/big bs=1M count=60 status=none; done; sleep 60"},
+		"all layers together": {amount{64 << 20, 400_000}, "for d in go/pkg/mod .cargo/registry .cargo/git .npm/_cacache; do dd if=/dev/zero of=$HOME/$d/big bs=1M count=60 status=none; done; sleep 60"},
 		"a place to hide in":  {amount{64 << 20, 2000}, "mkdir h; cd h; for i in $(seq 20); do dd if=/dev/zero of=$i bs=1M count=50 status=none; chmod 300 .; done; sleep 60"},
 	} {
 		t.Run(name, func(t *testing.T) {
