@@ -61,7 +61,7 @@ type Options struct {
 	Layers string
 	// Caches are those of [CacheNames] that commands may use, with the toolchains
 	// of the home that go with them. What a command changes in a cache it alone sees,
-	// and later commands in the same directory. Unknown names mean nothing.
+	// and some of it later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
 	// Areas are directories in which the changes of staged commands can be kept, the
