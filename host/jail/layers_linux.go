@@ -32,7 +32,7 @@ const (
 // layerStore is the name of the directory where the layers of a workspace are kept.
 // What was written over something is of no use alone.
 func layerStore(parent, home, workspace string, layered bool) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v", home, workspace, layered))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v\x00kept", home, workspace, layered)) // others were made before, otherwise
 	return filepath.Join(parent, hex.EncodeToString(sum[:16]))
 }
 
