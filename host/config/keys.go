@@ -186,7 +186,7 @@ var table = []key{
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 	field("bash.caches", caches, cacheNames, userOnly,
-		"Your caches that commands may use, with the toolchains of your home that go with them: \"go\", \"npm\", \"cargo\", \"pip\". What a command changes there it alone sees, and later commands in the same directory; your own caches stay as they are.",
+		"Your caches that commands may use, with the toolchains of your home that go with them: \"go\", \"npm\", \"cargo\", \"pip\". What a command changes there it alone sees, and some of it later commands in the same directory (see the help about bash); your own caches stay as they are.",
 		func(c *Config) *[]string { return &c.Bash.Caches }),
 
 	field("bash.min_tier", keys.Integer(0, 3, ""), 1, userOnly,

@@ -109,12 +109,13 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 			shown = nil
 		}
 		decision = decision.Told(ctx, shown)
-		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result)))
+		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result, staged, changes)))
 	}
 	if err != nil {
 		return tool.Result{}, err
 	}
 	p.tell()
+	keep(staged)
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {

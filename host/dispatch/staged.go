@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -51,7 +52,7 @@ func (p *pending) tell() {
 // look lists what the call has changed on its stage. A call of which that cannot
 // be told has failed, and changes nothing.
 func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change) {
-	if staged == nil {
+	if staged == nil || result.Err != nil {
 		return result, nil
 	}
 	changes, err := staged.Changes(ctx)
@@ -66,8 +67,42 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 	return result, changes
 }
 
+// keep lets later calls have what an allowed one has written to caches.
+func keep(staged policy.Staged) {
+	if c, ok := staged.(policy.Caching); ok {
+		c.Keep()
+	}
+}
+
+// programs are the beginnings of what a compiler makes: for Linux, macOS and Windows.
+var programs = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
+
+// builtUnasked warns of a program among the changes, if the call has seen what calls
+// without a yes have built.
+func builtUnasked(staged policy.Staged, changes []tool.Change) string {
+	if c, ok := staged.(policy.Caching); !ok || !c.Unasked() {
+		return ""
+	}
+	for _, c := range changes {
+		if c.After == nil || !c.After.Mode.IsRegular() || c.After.Mode.Perm()&0o111 == 0 || c.After.Open == nil {
+			continue
+		}
+		r, err := c.After.Open()
+		if err != nil {
+			continue
+		}
+		begin := make([]byte, 4)
+		n, _ := io.ReadFull(r, begin)
+		_ = r.Close()
+		if slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(string(begin[:n]), p) }) {
+			return fmt.Sprintf("%q is a program, and commands without a yes have written the cache that its parts may come from", c.Path)
+		}
+	}
+	return ""
+}
+
 // questionAbout is the question about a call that has run on a stage.
-func (p *pending) questionAbout(decision policy.Decision, result tool.Result) policy.Question {
+func (p *pending) questionAbout(decision policy.Decision, result tool.Result, staged policy.Staged, changes []tool.Change) policy.Question {
 	question := decision.Question()
 	question.Failed = result.Err != nil
 	var said struct { // by tools that run a command
@@ -84,6 +119,7 @@ func (p *pending) questionAbout(decision policy.Decision, result tool.Result) po
 			question.Warn(fmt.Sprintf("the command has ended with exit code %d", said.Code))
 		}
 	}
+	question.Warn(builtUnasked(staged, changes))
 	return question
 }
 

@@ -274,3 +274,81 @@ func TestAStageThatStaysDoesNotChangeTheResult(t *testing.T) {
 		}
 	}
 }
+
+// cachingRunner runs processes that write to caches.
+type cachingRunner struct {
+	runner
+	unasked bool
+}
+
+type cachingStage struct {
+	policy.Staged
+	r cachingRunner
+}
+
+func (s cachingStage) Keep()         { s.r.w.note("keep") }
+func (s cachingStage) Unasked() bool { return s.r.unasked }
+
+func (r cachingRunner) Run(ctx context.Context, g policy.Grant, mod *tool.Module, c tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
+	result, staged, err := r.runner.Run(ctx, g, mod, c, report)
+	if staged == nil {
+		staged = &stage{r.w, c, mod.Digest}
+	}
+	return result, cachingStage{staged, r}, err
+}
+
+// What a process has written to caches is kept once its call is allowed, and what was
+// built with a cache of others is said.
+func TestWhatIsWrittenToCaches(t *testing.T) {
+	built := aFile("program", "\x7fELF...")
+	built.After.Mode = 0o755
+	script := aFile("script", "#!/bin/sh\n")
+	script.After.Mode = 0o755
+	failed := func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
+		return tool.Failed(tool.CodeTimeout, tool.InternalError, "it took too long"), nil
+	}
+	asks := policy.Options{Rules: []policy.Rule{{Effect: policy.Ask, Tool: "file_write", Source: policy.SourceUser}}}
+	allows := policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write", Source: policy.SourceUser}}}
+	for name, c := range map[string]struct {
+		opts    policy.Options
+		answer  func(context.Context, policy.Question) (policy.Answer, error)
+		run     func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error)
+		changes []tool.Change
+		unasked bool
+		kept    bool
+		warns   bool
+	}{
+		"yes":                       {answer: yes(policy.ScopeOnce), changes: []tool.Change{script, built}, kept: true},
+		"a program of a cache":      {answer: yes(policy.ScopeOnce), changes: []tool.Change{script, built}, unasked: true, kept: true, warns: true},
+		"no program":                {answer: yes(policy.ScopeOnce), changes: []tool.Change{script, aFile("data", "\x7fELF")}, unasked: true, kept: true},
+		"no":                        {answer: no, changes: []tool.Change{built}, unasked: true, warns: true},
+		"nothing is changed":        {kept: true},
+		"it fails":                  {run: failed, kept: true},
+		"it fails, and a rule asks": {opts: asks, answer: no, run: failed},
+		"a rule allows it":          {opts: allows, changes: []tool.Change{built}, kept: true},
+		"allowed, and then asked":   {opts: allows, answer: no, changes: []tool.Change{aFile(".vscode/tasks.json", "{}")}},
+		"allowed, and then denied":  {opts: allows, changes: []tool.Change{aFile("agent.toml", "")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.opts)
+			w.changes, w.run = c.changes, c.run
+			w.options.Runner = cachingRunner{runner{w}, c.unasked}
+			warning := ""
+			if c.answer != nil {
+				w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
+					warning = q.Warning
+					return c.answer(ctx, q)
+				}
+			}
+			if _, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil {
+				t.Fatal(err)
+			}
+			if w.did("keep") != c.kept || !w.did("drop") {
+				t.Errorf("kept is %t: %v", !c.kept, w.trace)
+			}
+			if strings.Contains(warning, `"/work/program" is a program, and commands without a yes`) != c.warns {
+				t.Errorf("the warning is %q", warning)
+			}
+		})
+	}
+}

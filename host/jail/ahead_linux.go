@@ -33,7 +33,7 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current() &&
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.layers, p.layers) && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current() &&
 		!slices.ContainsFunc(n.helper.stages, func(l *stage.Layer) bool { return !l.Current() })
 }
 
@@ -76,14 +76,21 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 			}
 		}
 	}()
-	layers, notes := held{kept: true}, slices.Clone(p.notes)
-	if len(w.Layers) > 0 {
-		if layers, err = holdLayers(p.store, w.Layers); err != nil {
+	var layers *held
+	notes := slices.Clone(p.notes)
+	if len(p.layers) > 0 {
+		if layers, err = holdLayers(p.store, p.layers); err != nil {
 			notes = append(notes, fmt.Sprintf("the command had none of the user's caches: %v", err))
 		} else {
-			clean = append(clean, layers.release)
+			defer func() {
+				if err != nil {
+					layers.release()
+				}
+			}()
+			for _, l := range layers.layers {
+				w.Layers = append(w.Layers, l.Layer)
+			}
 		}
-		w.Layers = layers.layers
 	}
 	if !w.NewRoot {
 		w.HomeLinks = p.unlayer(&w)
@@ -106,10 +113,18 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
 		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), "") })
 	}
-	for _, l := range h.ready.NoLayers {
-		notes = append(notes, "the command could not change, or began without, "+l)
+	h.clean, h.notes, h.layers = clean, notes, layers
+	if layers == nil {
+		return h, nil
 	}
-	h.clean, h.notes, h.kept = clean, notes, layers.kept
+	for i := range layers.layers {
+		l := &layers.layers[i]
+		why, not := h.ready.NoLayers[l.Path]
+		if not {
+			h.notes = append(h.notes, fmt.Sprintf("the command could not change, or began without, %s: %s", l.Path, why))
+		}
+		l.direct = (not || !w.NewRoot) && l.kept != "" && l.Alone == l.kept
+	}
 	return h, nil
 }
 
@@ -120,8 +135,8 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	w.Binds = slices.Clone(w.Binds)
 	for _, l := range w.Layers {
 		b := wire.Bind{Path: l.Path}
-		if l.Alone || l.New {
-			b = wire.Bind{Path: l.Upper, Write: true}
+		if l.Alone != "" {
+			b = wire.Bind{Path: l.Alone, Write: true}
 		}
 		w.Binds = append(w.Binds, b)
 		links[strings.TrimPrefix(l.Path, p.home)] = b.Path
@@ -133,10 +148,10 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 // after sees a helper off that has run its command, and starts one for the next
 // command, which is probably like the last one. Nobody waits for either, to undo
 // namespaces takes the kernel longer than most of the rest, but a command that
-// would find its layers in use.
+// would start another one meanwhile.
 func (j *Jail) after(used *helper, p plan) {
 	waits := false
-	if len(p.world.Layers) > 0 {
+	if len(p.layers) > 0 {
 		select {
 		case j.starting <- struct{}{}:
 			waits = true
@@ -167,11 +182,8 @@ func (j *Jail) after(used *helper, p plan) {
 			}
 		})
 		j.mu.Lock()
-		stays, old := n, j.next
-		if old != nil && old.helper.kept && !h.kept && old.fits(p) {
-			stays, old = old, n // the next command should have what the last one has written
-		}
-		j.next = stays
+		old := j.next
+		j.next = n
 		j.mu.Unlock()
 		if old != nil {
 			old.timer.Stop()

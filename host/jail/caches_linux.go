@@ -3,6 +3,7 @@ package jail
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,35 +19,76 @@ import (
 type cache struct {
 	name string
 	// layers are directories that a command may change, as far as it can see.
-	layers []string
-	// ownLayer is the one of these that is of no use where it cannot be changed.
-	ownLayer string
-	shown    []string // patterns of what can be read
-	bin      []string // of shown, directories for PATH
+	layers map[string]content
+	shown  []string // patterns of what can be read
+	bin    []string // of shown, directories for PATH
 	// offline are variables that make the tool say at once that there is no network,
 	// and take what the cache has.
 	offline []string
 }
 
+// content says what a layer holds, so whose it is.
+type content int
+
+const (
+	// fetched comes from registries: builds compile it, and tools run some of it.
+	fetched content = iota
+	// built is what a build leaves, and the next one takes. It is of no use where it
+	// cannot be changed.
+	built
+)
+
+// unasked names those that share a layer with commands that had no yes to what they may.
+const unasked = "unasked"
+
+// sharing says of each content with whom a command shares a layer, whose other
+// commands then see what it adds, and whether it adds anything. Others have other
+// layers. What no command may add to is the user's, as it is, and what is written over
+// it goes with the command.
+//
+// So nothing comes from a command into one that has more rights: not into what is
+// compiled there, and not into what is run.
+var sharing = map[content]func(policy.Exec) (with string, adds bool){
+	fetched: func(e policy.Exec) (string, bool) { return "fetched", e.Fetches() },
+	built: func(e policy.Exec) (string, bool) {
+		adds := len(e.Opened) == 0 // or a secret could be in there
+		if e.Apart() {
+			return "approved", adds
+		}
+		return unasked, adds
+	},
+}
+
+// layer is a directory of a cache, as a command has it.
+type layer struct {
+	path  string // of the host
+	with  string
+	adds  bool
+	alone bool // it is of no use where it cannot be changed
+}
+
+// key is where the layer is below a store.
+func (s layer) key() string { return filepath.Join(s.with, filepath.Base(s.path)) }
+
 // caches is in the order of their directories in PATH. Of ~/.npm there is nothing
 // that logs, and of ~/.cargo nothing that could hold a token.
 var caches = []cache{
 	{
-		name: "go", layers: []string{"go/pkg/mod", ".cache/go-build"}, ownLayer: ".cache/go-build",
+		name: "go", layers: map[string]content{"go/pkg/mod": fetched, ".cache/go-build": built},
 		shown: []string{"go/bin", "sdk/go*"}, bin: []string{"go/bin"},
 		offline: []string{"GOPROXY=off"},
 	},
 	{
-		name: "cargo", layers: []string{".cargo/registry", ".cargo/git"},
+		name: "cargo", layers: map[string]content{".cargo/registry": fetched, ".cargo/git": fetched},
 		shown: []string{".cargo/bin", ".rustup"}, bin: []string{".cargo/bin"},
 		offline: []string{"CARGO_NET_OFFLINE=true"},
 	},
 	{
-		name: "npm", layers: []string{".npm/_cacache", ".npm/_npx"},
+		name: "npm", layers: map[string]content{".npm/_cacache": fetched, ".npm/_npx": fetched},
 		offline: []string{"npm_config_offline=true"},
 	},
 	{
-		name: "pip", layers: []string{".cache/pip"},
+		name: "pip", layers: map[string]content{".cache/pip": fetched}, // with the wheels that it has built
 		shown: []string{".pyenv", ".local/lib/python*/site-packages"}, bin: []string{".pyenv/shims", ".pyenv/bin"},
 		offline: []string{"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1"},
 	},
@@ -131,9 +173,11 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 				bin = append(bin, filepath.Join(home, rel))
 			}
 		}
-		for _, rel := range c.layers {
-			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel)) {
-				w.Layers = append(w.Layers, wire.Layer{Path: filepath.Join(home, rel), Alone: rel == c.ownLayer})
+		for _, rel := range slices.Sorted(maps.Keys(c.layers)) {
+			with, adds := sharing[c.layers[rel]](terms)
+			l := layer{filepath.Join(home, rel), with, adds, c.layers[rel] == built}
+			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel) && (adds || p.hasKept(l))) {
+				p.layers = append(p.layers, l)
 			}
 		}
 		if !w.Network {
@@ -141,6 +185,13 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 		}
 	}
 	p.path = strings.Join(append(bin, path), ":")
+}
+
+// hasKept reports whether there is something in the store of a layer that the user does
+// not have. Without it, whoever may not add to it has a home of its own for that.
+func (p *plan) hasKept(l layer) bool {
+	_, err := os.Lstat(filepath.Join(p.store, l.key()+".alone"))
+	return err == nil
 }
 
 // defaultNode is the directory of the version of Node.js that nvm uses unless it

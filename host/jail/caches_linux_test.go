@@ -158,10 +158,10 @@ func TestCachesAndToolchainsStayAsTheyAre(t *testing.T) {
 	if out := in(t, j, other, look); !strings.Contains(string(out.Stdout), "package m") || strings.Contains(string(out.Stdout), "new") {
 		t.Errorf("another directory has what that one wrote: %s", describe(out))
 	}
-	// The same directory has it.
+	// The same directory has what was built.
 	out := in(t, j, dir, look)
-	if got := strings.Count(string(out.Stdout), "new"); j.layered() && (got != 2 || strings.Contains(string(out.Stdout), "package m")) || got == 0 {
-		t.Errorf("what the command wrote was not kept: %s", describe(out))
+	if got := strings.Count(string(out.Stdout), "new"); got != 1 || !strings.Contains(string(out.Stdout), "package m") {
+		t.Errorf("what the command built was not kept, or what it did to sources was: %s", describe(out))
 	}
 }
 
@@ -203,9 +203,9 @@ func TestMountsComeBeforeCaches(t *testing.T) {
 	// What a rule hides is not shown by a cache.
 	p := plan{home: home, links: map[string]string{}, world: wire.World{UID: os.Getuid(), NewRoot: true, Home: home}}
 	p.addCaches(j, policy.Exec{Masked: []string{module, filepath.Join(home, ".rustup")}})
-	for _, l := range p.world.Layers {
-		if strings.HasSuffix(l.Path, "/mod") {
-			t.Errorf("%s is shown", l.Path)
+	for _, l := range p.layers {
+		if strings.HasSuffix(l.path, "/mod") {
+			t.Errorf("%s is shown", l.path)
 		}
 	}
 	for _, b := range p.world.Binds {
@@ -215,48 +215,68 @@ func TestMountsComeBeforeCaches(t *testing.T) {
 	}
 	// Nor is another user's home.
 	p = plan{home: home, world: wire.World{UID: os.Getuid() + 1}}
-	if p.addCaches(j, policy.Exec{}); len(p.world.Binds)+len(p.world.Layers)+len(p.env) > 0 {
+	if p.addCaches(j, policy.Exec{}); len(p.world.Binds)+len(p.layers)+len(p.env) > 0 {
 		t.Errorf("somebody else sees %+v", p.world)
 	}
 }
 
-func TestLayersAreHeldByOne(t *testing.T) {
+func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	lower, parent := t.TempDir(), filepath.Join(t.TempDir(), "layers")
-	want := []wire.Layer{{Path: lower}}
 	store := layerStore(parent, "/home", "/work", true)
-	hold := func(kept bool) held {
+	hold := func() *held {
 		t.Helper()
-		h, err := holdLayers(store, want)
+		h, err := holdLayers(store, []layer{{path: lower, with: "them", adds: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.kept != kept {
-			t.Fatalf("kept is %v", h.kept)
-		}
 		return h
 	}
-	mark := func(h held) string { return filepath.Join(h.layers[0].Upper, "mark") }
-	first := hold(true)
-	files(t, first.layers[0].Upper, map[string]string{"mark": ""})
-	second := hold(false)
-	if _, err := os.Stat(mark(second)); err == nil || second.layers[0].Upper == first.layers[0].Upper {
-		t.Error("two have the same layer")
+	has := func(h *held, name string) bool {
+		_, err := os.Stat(filepath.Join(h.layers[0].Lower[0], name))
+		return err == nil
 	}
-	second.release()
-	if _, err := os.Stat(second.layers[0].Upper); err == nil {
-		t.Error("a layer for once is still there")
+	first, second, third := hold(), hold(), hold() // at the same time
+	for name, h := range map[string]*held{"1": first, "2": second, "3": third} {
+		files(t, h.layers[0].Upper, map[string]string{name: "", "all/" + name: "", "d/" + name: ""})
 	}
-	first.release()
-	again := hold(true)
-	if _, err := os.Stat(mark(again)); err != nil || again.layers[0].Work == first.layers[0].Work {
-		t.Errorf("the layer was not kept, or works in the old place: %v", err)
+	// What may not be written can be moved.
+	if err := os.Chmod(filepath.Join(first.layers[0].Upper, "d"), 0o500); err != nil {
+		t.Fatal(err)
 	}
+	first.end(true)
+	third.end(false)
+	second.end(true)
+	for _, h := range []*held{first, second, third} {
+		h.release()
+	}
+	again := hold()
+	for name, want := range map[string]bool{"1": true, "all/1": true, "d/1": true, "2": true, "all/2": true, "d/2": true, "3": false, "all/3": false, "d/3": false} {
+		if has(again, name) != want {
+			t.Errorf("%s is there: %t", name, !want)
+		}
+	}
+	if had := again.layers[0].had; had.Names < 8 {
+		t.Errorf("the layer is said to have %+v", had)
+	}
+	// A link in the place of a directory leads nowhere.
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(again.layers[0].Upper, "d")); err != nil {
+		t.Fatal(err)
+	}
+	again.end(true)
 	again.release()
+	again = hold()
+	files(t, again.layers[0].Upper, map[string]string{"d/4": ""})
+	again.end(true)
+	again.release()
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("a link was followed: %v, %v", entries, err)
+	}
 
 	// Not after another boot.
 	files(t, store, map[string]string{"boot": "another"})
-	again = hold(true)
-	if _, err := os.Stat(mark(again)); err == nil {
+	again = hold()
+	if has(again, "1") {
 		t.Error("a layer of another boot was used")
 	}
 	again.release()
@@ -268,7 +288,7 @@ func TestLayersAreHeldByOne(t *testing.T) {
 	}
 	files(t, parent, map[string]string{once + "X.lock": "", once + "X/upper/f": ""})
 	store = layerStore(parent, "/home", "/elsewhere", true)
-	hold(true).release()
+	hold().release()
 	beneath.AwaitRemovals(time.Minute)
 	entries, err := os.ReadDir(parent)
 	if err != nil || len(entries) != 2 {
@@ -295,14 +315,14 @@ func TestWithoutOverlays(t *testing.T) {
 	}
 	read, alone := filepath.Join(dir, "read"), filepath.Join(dir, "alone")
 	p.world.Layers = []wire.Layer{ // upper and work on two file systems
-		{Path: read, Upper: filepath.Join(dir, "upper1"), Work: shm},
-		{Path: alone, Upper: filepath.Join(dir, "upper2"), Work: shm, Alone: true},
+		{Path: read, Lower: []string{read}, Upper: filepath.Join(dir, "upper1"), Work: shm},
+		{Path: alone, Lower: []string{alone}, Upper: filepath.Join(dir, "upper1"), Work: shm, Alone: filepath.Join(dir, "upper2")},
 	}
 	h, err := start(t.Context(), p.world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := h.ready.NoLayers; len(got) != 2 || !strings.HasPrefix(got[0], read+": ") {
+	if got := h.ready.NoLayers; len(got) != 2 || got[read] == "" {
 		t.Errorf("it says %q", got)
 	}
 	out := newHeadTail(1000)
@@ -366,7 +386,7 @@ func TestCachesThatAreNotThereYet(t *testing.T) {
 	before := treeOf(t, home, true)
 	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
 	for _, built := range []bool{true, false} {
-		out := in(t, j, dir, "go build -v ./...; cat ~/.cache/pip/page; mkdir -p ~/.cache/pip/http; echo page | tee ~/.cache/pip/http/page >~/.cache/pip/page; ls -A ~/.npm ~/.cargo")
+		out := in(t, j, dir, "go build -v ./...; cat ~/.cache/go-build/page; echo page >~/.cache/go-build/page; cat ~/.cache/pip/page; echo page >~/.cache/pip/page; ls -A ~/.npm ~/.cargo")
 		if got := strings.Contains(string(out.Stderr), "example.com/p"); got != built || (string(out.Stdout) == "page\n") == built {
 			t.Errorf("built is %v, and is to be %v: %s", got, built, describe(out))
 		}
@@ -379,16 +399,16 @@ func TestCachesThatAreNotThereYet(t *testing.T) {
 	}
 	// As soon as the user has one it is seen, with what was written before.
 	j.ahead.Wait()
-	files(t, home, map[string]string{".cache/pip/mine": "mine", ".cache/pip/http/mine": "mine"})
-	if out := in(t, j, dir, "cd ~/.cache/pip; cat mine http/mine page http/page"); string(out.Stdout) != "mineminepage\npage\n" && j.layered() {
+	files(t, home, map[string]string{".cache/go-build/mine": "mine"})
+	if out := in(t, j, dir, "cat ~/.cache/go-build/mine ~/.cache/go-build/page"); string(out.Stdout) != "minepage\n" && j.layered() {
 		t.Errorf("beside the user's own: %s", describe(out))
 	}
 	// What was written over it is a part of it, and not shown without it.
-	in(t, j, dir, "rm -r ~/.cache/pip/mine ~/.cache/pip/http")
-	if err := os.RemoveAll(filepath.Join(home, ".cache/pip")); err != nil {
+	in(t, j, dir, "rm ~/.cache/go-build/mine")
+	if err := os.RemoveAll(filepath.Join(home, ".cache/go-build")); err != nil {
 		t.Fatal(err)
 	}
-	if out := in(t, j, dir, "ls ~/.cache/pip"); len(out.Stdout) > 0 && j.layered() {
+	if out := in(t, j, dir, "ls ~/.cache/go-build"); len(out.Stdout) > 0 && j.layered() {
 		t.Errorf("the layer alone has %s", describe(out))
 	}
 }
@@ -425,7 +445,7 @@ func TestTheTableOfCaches(t *testing.T) {
 	var names, bases []string
 	for _, c := range caches {
 		names = append(names, c.name)
-		for _, l := range c.layers {
+		for l := range c.layers {
 			bases = append(bases, filepath.Base(l))
 		}
 	}

@@ -47,7 +47,8 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if ctx.Err() != nil {
 		return effect.Ended{}, ctx.Err()
 	}
-	if cmd.Stage != nil {
+	staged := terms.Changes == policy.ChangesStaged
+	if staged {
 		if err := p.onStage(j); err != nil {
 			return effect.Ended{}, err
 		}
@@ -67,7 +68,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		return effect.Ended{}, err
 	}
 	c.Env = append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...)
-	if cmd.Stage != nil {
+	if staged {
 		// Otherwise what only reads would change something: git refreshes its index,
 		// and Python writes what it has compiled.
 		c.Env = append(c.Env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
@@ -76,11 +77,16 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}
 	since := stage.Now()
-	if cmd.Stage != nil {
-		var stop func()
-		ctx, stop = bounded(ctx, p.area.Dir())
-		defer stop()
+	checks := []func() error{b.appears(ctx, &p, terms)}
+	if staged {
+		checks = append(checks, room(p.area.Dir()))
 	}
+	layers := h.layers
+	if h.layers = nil; layers != nil {
+		checks = append(checks, layers.check())
+	}
+	ctx, stop := watched(ctx, checks...)
+	defer stop()
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
 	b.hints(&ended)
@@ -88,11 +94,16 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if errors.Is(err, errFiles) {
 		over, err = err, nil
 	}
-	if errors.Is(over, errFull) || errors.Is(over, errFiles) {
-		ended.Notes = append(ended.Notes, over.Error())
+	why, isStopped := errors.AsType[*stopped](over)
+	if isStopped {
+		ended.Notes = append(ended.Notes, why.Error())
+	}
+	if isStopped && why.unsaid {
+		ended.Stdout, ended.Stderr = nil, nil
 	}
 	j.historyHints(b, &ended)
-	if cmd.Stage == nil {
+	j.part(layers, cmd.Stage, !isStopped)
+	if !staged {
 		b.after(&ended)
 	} else if over != nil {
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
@@ -179,6 +190,24 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
 
+// part lets the layers of a command that has ended go. What it has written there waits
+// for what becomes of its call, if that is not decided: with a set.
+func (j *Jail) part(h *held, set *stage.Set, keep bool) {
+	if h == nil {
+		return
+	}
+	end := func(keep bool) {
+		h.end(keep)
+		j.ahead.Go(h.release)
+	}
+	if set == nil || !keep {
+		end(keep)
+		return
+	}
+	unasked := slices.ContainsFunc(h.layers, func(l heldLayer) bool { return l.with == unasked && l.had.Names > 0 })
+	set.Then(end, unasked)
+}
+
 // plan is what a command of these terms needs of a helper.
 type plan struct {
 	world    wire.World
@@ -186,12 +215,13 @@ type plan struct {
 	masked   []string // inside of what it sees
 	narrower []string // mounts for reading inside of others, which have to be held
 
-	home  string            // of the user, without links; empty: it is not known
-	store string            // where layers on caches are kept
-	links map[string]string // what is shown of the home, for one that is elsewhere
-	path  string            // PATH
-	env   []string          // what is added to the environment
-	notes []string          // for the result
+	home   string // of the user, without links; empty: it is not known
+	store  string // where layers on caches are kept
+	layers []layer
+	links  map[string]string // what is shown of the home, for one that is elsewhere
+	path   string            // PATH
+	env    []string          // what is added to the environment
+	notes  []string          // for the result
 	// What was found at each bind and below each layer. A helper that waits has
 	// mounted it, and by now the name may lead elsewhere.
 	found [][2]uint64
@@ -252,8 +282,8 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	for _, b := range w.Binds {
 		find(b.Path)
 	}
-	for _, l := range w.Layers {
-		find(l.Path)
+	for _, l := range p.layers {
+		find(l.path)
 	}
 	return p, nil
 }

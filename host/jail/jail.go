@@ -65,7 +65,7 @@ type Options struct {
 	Histories *githistory.Store
 	// Caches are those of [CacheNames] that commands may use, with the toolchains
 	// of the home that go with them. What a command changes in a cache it alone sees,
-	// and later commands in the same directory. Unknown names mean nothing.
+	// and some of it later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
 	// Areas are directories in which the changes of staged commands can be kept, the
@@ -169,7 +169,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	if err := j.check(terms, cmd); err != nil {
 		return effect.Ended{}, err
 	}
-	if (cmd.Stage != nil) != (terms.Changes == policy.ChangesStaged) {
+	if cmd.Stage == nil && terms.Changes == policy.ChangesStaged || cmd.Stage != nil && terms.Changes == policy.ChangesDirect {
 		return effect.Ended{}, denied(errors.New("the command was allowed for another kind of changes"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

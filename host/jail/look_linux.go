@@ -75,6 +75,44 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor
 	return b, nil
 }
 
+// lookAgain is how long after a look what a command sees is looked at again. Of its time
+// a command gives up a hundredth for that at most. Tests look sooner.
+var lookAgain = time.Second
+
+// appears returns a check that no file has come to look like a secret since the command
+// was given what it may not see: by somebody else, in what the command itself cannot
+// change at once.
+func (b *before) appears(ctx context.Context, p *plan, terms policy.Exec) func() error {
+	var roots []walk.Root
+	for _, m := range p.mounts {
+		if !m.Write || p.area != nil {
+			roots = append(roots, walk.Root{Path: m.Host})
+		}
+	}
+	known := map[string]bool{}
+	for _, s := range b.seen.Secrets {
+		known[s.Path] = true
+	}
+	next := time.Now().Add(lookAgain)
+	return func() error {
+		begin := time.Now()
+		if begin.Before(next) || len(roots) == 0 || !p.world.Namespaces || !b.seen.Complete {
+			return nil
+		}
+		now, err := walk.Look(ctx, roots, terms.Masked, looked)
+		next = time.Now().Add(max(lookAgain, 100*time.Since(begin)))
+		if err != nil {
+			return nil // the next command finds out
+		}
+		for _, s := range now.Secrets {
+			if _, secret := terms.Opened.Read(paths.Guest(s.Path)); secret && !known[s.Path] {
+				return &stopped{fmt.Sprintf("%s has come to look like a secret while it ran, and it could read that; what it has written is not shown, and the next command does not see the file", b.name(s.Path)), true}
+			}
+		}
+		return nil
+	}
+}
+
 // cannotOpen is what programs say of a file that they cannot open.
 var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)

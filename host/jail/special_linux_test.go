@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -245,5 +246,45 @@ func TestANamedPipeInPlaceOfAConfiguration(t *testing.T) {
 	out, err := j.Run(t.Context(), grantFor(t, dir, "echo done", policy.Limits{}), bash(dir, "echo done"))
 	if err != nil || string(out.Stdout) != "done\n" {
 		t.Errorf("%v, %s", err, describe(out))
+	}
+}
+
+// What comes to look like a secret while a command runs ends it, unless it is its own.
+func TestASecretThatAppears(t *testing.T) {
+	if policy.Tier(*tier) < policy.MaxTier {
+		return // nothing is staged
+	}
+	defer func(d time.Duration) { lookAgain = d }(lookAgain)
+	lookAgain = 10 * time.Millisecond
+	const looks = "echo ready; for i in $(seq 1000); do cat .env; sleep 0.03; done 2>&1; echo end"
+	for name, c := range map[string]struct {
+		standing, command string
+		theirs            string // what somebody makes when the command is ready
+		ended             bool
+	}{
+		"a secret":                 {"unasked", looks, ".env", true},
+		"where nothing can change": {"no change", looks, ".env", true},
+		"by a directory":           {"unasked", looks, "sub/.aws/credentials", true},
+		"no secret":                {"unasked", "echo ready; sleep 0.3", "other", false},
+		"its own":                  {"unasked", "echo ready; echo x >.env; sleep 0.2; cat .env", "", false},
+		"its own at once":          {"direct", "echo ready; echo x >.env; sleep 0.2; cat .env", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := newStager(t, Options{}), t.TempDir()
+			s.show = func(text string) {
+				if c.theirs != "" && strings.Contains(text, "ready") {
+					files(t, dir, map[string]string{c.theirs: "hunter2"})
+				}
+			}
+			out := s.as(t, c.standing, dir, c.command, true)
+			s.show = nil
+			says := strings.Contains(strings.Join(out.Notes, "\n"), " has come to look like a secret")
+			if ended := out.Signal != nil; ended != c.ended || says != c.ended || c.ended && len(out.Stdout) > 0 {
+				t.Errorf("%s, %q", describe(out), out.Notes)
+			}
+			if out := s.as(t, c.standing, dir, "cat "+c.theirs+" .env", true); c.ended && strings.Contains(string(out.Stdout), "hunter2") {
+				t.Errorf("the next command reads it: %s", describe(out))
+			}
+		})
 	}
 }

@@ -35,7 +35,8 @@ var (
 type stager struct {
 	*Jail
 	area *stage.Area
-	dir  string // of the area
+	dir  string       // of the area
+	show func(string) // sees what commands write
 }
 
 func newStager(t testing.TB, opts Options) *stager {

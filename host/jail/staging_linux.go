@@ -153,19 +153,10 @@ func tryStage(k kind, area *stage.Area) error {
 // changes, and never more than half of what there is.
 var maxStaged uint64 = 8 << 30
 
-var errFull = errors.New("the command was ended: it has taken too much room on the disk where what it changes is kept apart")
+var errFull = &stopped{why: "it has taken too much room on the disk where what it changes is kept apart"}
 
 // errFiles is of a command that the helper has ended.
-var errFiles = fmt.Errorf("the command was ended: its processes had more than %d files open together, and that is the most they may have", maxAllFiles)
-
-// room is how many bytes there are for this user where a directory is.
-func room(dir string) uint64 {
-	var sys unix.Statfs_t
-	if unix.Statfs(dir, &sys) != nil {
-		return 0
-	}
-	return sys.Bavail * uint64(sys.Bsize)
-}
+var errFiles = &stopped{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
 
 // leastRoom is what a command has to leave, or else it is told that the disk is full.
 const leastRoom = 1 << 20
@@ -173,19 +164,30 @@ const leastRoom = 1 << 20
 // full says which directories that the command may change have no room left.
 func (p plan) full() (notes []string) {
 	for _, m := range p.mounts {
-		if m.Write && room(m.Host) < leastRoom {
+		if free, _ := freeIn(m.Host); m.Write && free.Bytes < leastRoom {
 			notes = append(notes, fmt.Sprintf("the disk is full where %s is: remove something before you go on", m.Host))
 		}
 	}
 	return notes
 }
 
-// bounded returns a context that ends with errFull when there is that much less room
-// in a directory. That others take it at the same time cannot be told apart.
-func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
+// room returns a check that there is not that much less room in a directory. That
+// others take it at the same time cannot be told apart.
+func room(dir string) func() error {
+	begin, _ := freeIn(dir)
+	least := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
+	return func() error {
+		if now, _ := freeIn(dir); now.Bytes < least {
+			return errFull
+		}
+		return nil
+	}
+}
+
+// watched returns a context that ends with the error of a check, which are made again
+// and again.
+func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	begin := room(dir)
-	least := begin - min(begin/2, maxStaged)
 	ticker := time.NewTicker(100 * time.Millisecond)
 	go func() {
 		defer ticker.Stop()
@@ -195,8 +197,10 @@ func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
 				return
 			case <-ticker.C:
 			}
-			if room(dir) < least {
-				cancel(errFull)
+			for _, check := range checks {
+				if err := check(); err != nil {
+					cancel(err)
+				}
 			}
 		}
 	}()

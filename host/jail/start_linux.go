@@ -63,7 +63,7 @@ type helper struct {
 	gone   chan struct{}  // closed when the process has ended
 	clean  []func()       // what has to be done then
 	notes  []string       // of what the world has not
-	kept   bool           // what the command writes to caches will be there for the next one
+	layers *held          // on caches, until the command has run; nil: none
 	stages []*stage.Layer // what takes the changes of a staged command; with it they are dropped
 }
 
@@ -188,7 +188,10 @@ func (h *helper) release() {
 	for _, l := range h.stages {
 		l.Drop()
 	}
-	h.clean, h.stages = nil, nil
+	if h.layers != nil {
+		h.layers.release()
+	}
+	h.clean, h.stages, h.layers = nil, nil, nil
 }
 
 // namespaces are what a command has of its own: all but the last also where it has

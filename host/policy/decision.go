@@ -297,7 +297,7 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
-		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
+		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes, secrets: len(caps.Secrets) > 0}
 		for _, h := range p.ceiling.Hidden {
 			g.exec.Hidden = append(g.exec.Hidden, h.Value)
 		}

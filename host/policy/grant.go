@@ -166,7 +166,20 @@ type Exec struct {
 	Network *network.Network
 	// Changes is what becomes of what it changes.
 	Changes Changes
+	secrets bool // its call uses some
 }
+
+// Apart reports whether the process has more than one without a yes has: the network, a
+// secret, the host's files, or little that confines it. It is to see nothing that such a
+// one has built.
+func (e Exec) Apart() bool {
+	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
+}
+
+// Fetches reports whether the process reaches hosts, which rules name. It does after an
+// answer, or under a rule that allows it to the letter: what it adds to caches of
+// registries is kept.
+func (e Exec) Fetches() bool { return !e.Network.Closed() }
 
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.terms().mayExec }

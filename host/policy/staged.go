@@ -20,3 +20,14 @@ type Staged interface {
 	// Drop forgets the changes; after a commit it does nothing.
 	Drop() error
 }
+
+// Caching is what a [Staged] has of a call that has run a process: what that wrote to
+// caches of toolchains waits for the decision, too.
+type Caching interface {
+	// Keep lets later calls have it. It is called once the call is allowed; otherwise
+	// it goes with the end of the call.
+	Keep()
+	// Unasked reports whether the process has seen what processes without a yes have
+	// built.
+	Unasked() bool
+}

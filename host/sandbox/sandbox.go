@@ -186,7 +186,7 @@ func (s *Sandbox) trim(now time.Time) {
 //
 // A call that may write changes nothing on the host: if it succeeds, what it
 // changed comes back staged, for the caller to end. What a call has changed
-// that fails is dropped. Only a call that may start a process writes at once,
+// that fails is dropped; of one that runs a process, nothing but that comes back. Only a call that may start a process writes at once,
 // because the process has to find what is written; nothing is staged then.
 func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	if err := grant.Check(call, mod.Digest); err != nil {
@@ -212,8 +212,11 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if failed := set.Failed(); errors.Is(failed, policy.ErrAskFirst) { // whatever the guest makes of it
 		err = errors.Join(err, failed)
 	}
-	if err != nil || result.Err != nil {
+	if err != nil || result.Err != nil && !starts {
 		return result, nil, errors.Join(err, set.Drop())
+	}
+	if result.Err != nil { // a process may have written to caches all the same
+		set.Forget()
 	}
 	return result, &staged{set, call, mod.Digest, grant.Limits().Timeout}, nil
 }

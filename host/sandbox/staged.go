@@ -22,7 +22,7 @@ func (s *Sandbox) stage(grant policy.Grant) (*stage.Set, error) {
 	exec, starts := grant.Exec()
 	mounts := grant.Mounts()
 	switch {
-	case starts && exec.Changes != policy.ChangesStaged:
+	case starts && exec.Changes == policy.ChangesDirect:
 		return nil, nil
 	case starts:
 		mounts = exec.Mounts
@@ -82,3 +82,9 @@ func untidy(err error) error {
 
 // Drop implements policy.Staged.
 func (s *staged) Drop() error { return s.set.Drop() }
+
+// Keep implements policy.Caching.
+func (s *staged) Keep() { s.set.Keep() }
+
+// Unasked implements policy.Caching.
+func (s *staged) Unasked() bool { return s.set.Unasked() }

@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -60,7 +61,7 @@ func jailProofs() []proof {
 // plainly runs a command, and then asks.
 func plainly(ctx context.Context, g Guest) Outcome {
 	cmd := exec.CommandContext(ctx, "bash", "-c", g.Command)
-	cmd.Dir = g.Cwd
+	cmd.Dir, cmd.Env = g.Cwd, append(os.Environ(), "HOME="+filepath.Join(filepath.Dir(g.Cwd), "home"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return Outcome{Err: fmt.Errorf("%w: %s", err, out)}

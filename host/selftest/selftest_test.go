@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
 	area := stage.NewArea(tb.TempDir(), tb.Errorf)
-	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area})})
+	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area}), Home: tb.TempDir(), Layers: tb.TempDir(), Caches: jail.CacheNames})
 	out, err := egress.New(egress.Options{})
 	if err != nil {
 		tb.Fatal(err)

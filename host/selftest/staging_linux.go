@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,10 @@ import (
 // repository and what looks like a secret. Whoever is asked says yes.
 type stagingAttack struct {
 	name, tries, command string
+	// earlier is a command that ran before, in the same workspace; earlierNo: the answer
+	// was no. Empty: there was none.
+	earlier   string
+	earlierNo bool
 	// denied is how the denial ends that has to come of it; empty: it is to succeed.
 	denied string
 	// asks is what the question has to name.
@@ -72,10 +77,28 @@ var stagingList = []stagingAttack{
 		meanwhile: func(t *trial) error { return t.write("ws/inside", "theirs") }, after: func(t *trial) error { return t.holds("ws/inside", "theirs") }},
 }
 
+// cached is a file in caches, and of what is found there nothing may be left.
+const cached = "stockade-selftest"
+
+func nothingFound(t *trial) error { return t.holds("ws/found", "") }
+
+// cacheList are attacks on later commands through caches of toolchains.
+var cacheList = []stagingAttack{
+	{name: "cache-of-sources", tries: "Change what later commands compile, in caches of registries.", after: nothingFound,
+		earlier: "for d in go/pkg/mod .cargo/registry .npm/_cacache .cache/pip; do mkdir -p ~/$d; echo poison > ~/$d/" + cached + "; done; true",
+		command: "cat ~/go/pkg/mod/" + cached + " ~/.cargo/registry/" + cached + " ~/.npm/_cacache/" + cached + " ~/.cache/pip/" + cached + " > found"},
+	{name: "cache-after-a-no", tries: "Leave something in the cache of a build, although the answer was no.", after: nothingFound,
+		earlier: "mkdir -p ~/.cache/go-build; echo poison > ~/.cache/go-build/" + cached, earlierNo: true,
+		command: "cat ~/.cache/go-build/" + cached + " > found"},
+	{name: "cache-filled", tries: "Fill the disk with the cache of a build.", after: nothingFound,
+		earlier: "cd ~; mkdir -p .cache/go-build; s=$(($(df -B1 --output=avail .cache/go-build | tail -1)/2 + (64<<20))); [ $s -lt 4400000000 ] || s=4400000000; fallocate -l $s .cache/go-build/" + cached + "; cd \"$OLDPWD\"",
+		command: "ls ~/.cache/go-build/" + cached + " > found"},
+}
+
 // stagingAttacks are those of a command whose changes are kept apart.
 func stagingAttacks() []Attack {
 	var all []Attack
-	for _, a := range stagingList {
+	for _, a := range slices.Concat(stagingList, cacheList) {
 		all = append(all, Attack{Name: "staged-" + a.name, Tries: a.tries, kinds: native, run: func(t *trial) (string, error) { return t.staged(a) }})
 	}
 	return all
@@ -125,6 +148,15 @@ func (t *trial) staged(a stagingAttack) (string, error) {
 	}
 	defer unix.Close(pipe)
 	t.pipe = pipe
+	if a.earlier != "" {
+		g := t.approving(a.earlier + "; echo earlier > earlier")
+		g.Asked = func(policy.Question) bool { return !a.earlierNo }
+		s := new(script)
+		s.bash(t.host("ws"), g.Command)
+		if _, err := t.script(g, s); err != nil {
+			return "", err
+		}
+	}
 	before, err := t.state()
 	if err = errors.Join(err, t.look("ws")); err != nil {
 		return "", err

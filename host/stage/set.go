@@ -52,6 +52,9 @@ type Set struct {
 	failed    error    // of what they have
 	treeBytes int64    // of maxTreeBytes
 
+	ends    []func(keep bool) // what was given to Then
+	unasked bool
+
 	over atomic.Bool
 	mu   sync.Mutex      // one of Changes, Commit and Drop at a time
 	err  error           // of Commit
@@ -180,6 +183,7 @@ func (s *Set) drop() error {
 	if s.over.Swap(true) {
 		return nil
 	}
+	s.endCaches(false)
 	errs := []error{s.arena.drop(), s.leave()}
 	if s.root != nil {
 		errs = append(errs, s.root.Close())
@@ -197,6 +201,32 @@ func (s *Set) Fail(err error) {
 	defer s.mu.Unlock()
 	s.failed = err
 }
+
+// Then has end called as soon as it is known whether what a process has written to caches
+// may be kept: by Keep, or by Drop if there was none. unasked says that it has seen what
+// others without a yes have built.
+func (s *Set) Then(end func(keep bool), unasked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends, s.unasked = append(s.ends, end), s.unasked || unasked
+}
+
+// Keep keeps what processes have written to caches.
+func (s *Set) Keep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endCaches(true)
+}
+
+func (s *Set) endCaches(keep bool) {
+	for _, end := range s.ends {
+		end(keep)
+	}
+	s.ends = nil
+}
+
+// Unasked reports whether a process has seen what others without a yes have built.
+func (s *Set) Unasked() bool { return s.unasked }
 
 // Forget makes the set empty.
 func (s *Set) Forget() {

@@ -74,7 +74,7 @@ func private(w *wire.World) error {
 // newRoot builds a root in which there is what the world says, and makes it ours. It
 // says which layers could not be had, and what was found.
 func newRoot(w *wire.World, r *wire.Ready) error {
-	r.Found = make([][2]uint64, len(w.Binds))
+	r.Found, r.NoLayers = make([][2]uint64, len(w.Binds)), map[string]string{}
 	found := func(i int, place int) {
 		var st unix.Stat_t
 		_ = unix.Fstat(place, &st)
@@ -85,7 +85,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	trees := make([]int, len(w.Binds))
 	for i, b := range w.Binds {
 		if b.Upper != "" {
-			trees[i], err = overlay(wire.Layer{Lower: b.Path, Upper: b.Upper, Work: b.Work}, func(place int) { found(i, place) })
+			trees[i], err = overlay(wire.Layer{Lower: []string{b.Path}, Upper: b.Upper, Work: b.Work}, func(place int) { found(i, place) })
 		} else {
 			trees[i], err = tree(b, func(place int) { found(i, place) })
 		}
@@ -99,12 +99,10 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 		if layers[i], err = overlay(l, nil); err == nil {
 			continue
 		}
-		if !l.New {
-			r.NoLayers = append(r.NoLayers, fmt.Sprintf("%s: %v", l.Path, err))
-		}
+		r.NoLayers[l.Path] = err.Error()
 		b := wire.Bind{Path: l.Path}
-		if l.Alone || l.New {
-			b = wire.Bind{Path: l.Upper, Write: true}
+		if l.Alone != "" {
+			b = wire.Bind{Path: l.Alone, Write: true}
 		}
 		if layers[i], err = tree(b, nil); err != nil {
 			return err
@@ -305,11 +303,14 @@ func attach(tree int, name string) error {
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// overlay is a directory of the host with a writable layer on it. Layers are
-// given by descriptors: names could have any letters, and be too long. found, if not
-// nil, is told of the directory.
+// overlay is directories of the host with a writable layer on them. All are given by
+// descriptors: names could have any letters, and be too long. found, if not nil, is told
+// of each lower one.
 func overlay(l wire.Layer, found func(place int)) (int, error) {
-	opts := []struct{ key, dir string }{{"lowerdir", l.Lower}, {"upperdir", l.Upper}, {"workdir", l.Work}}
+	opts := []struct {
+		key  string
+		dirs []string
+	}{{"lowerdir", l.Lower}, {"upperdir", []string{l.Upper}}, {"workdir", []string{l.Work}}}
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, step(err, "fsopen")
@@ -320,15 +321,19 @@ func overlay(l wire.Layer, found func(place int)) (int, error) {
 		return -1, step(err, "fsconfig")
 	}
 	for _, o := range opts {
-		place, err := noLinks(o.dir)
-		if err != nil {
-			return -1, step(err, "open %s", o.dir)
+		var names []string
+		for _, dir := range o.dirs {
+			place, err := noLinks(dir)
+			if err != nil {
+				return -1, step(err, "open %s", dir)
+			}
+			defer unix.Close(place)
+			if o.key == "lowerdir" && found != nil {
+				found(place)
+			}
+			names = append(names, fmt.Sprintf("/proc/self/fd/%d", place))
 		}
-		defer unix.Close(place)
-		if o.key == "lowerdir" && found != nil {
-			found(place)
-		}
-		if err := unix.FsconfigSetString(fs, o.key, fmt.Sprintf("/proc/self/fd/%d", place)); err != nil {
+		if err := unix.FsconfigSetString(fs, o.key, strings.Join(names, ":")); err != nil {
 			return -1, step(err, "fsconfig %s", o.key)
 		}
 	}

@@ -57,15 +57,15 @@ type Bind struct {
 	Upper, Work string
 }
 
-// Layer is a directory of the host that the command sees, and may change: what it
-// changes goes to Upper and Work, directories on one file system. Where that cannot
-// be had, the command can only read the directory, or has Upper alone.
+// Layer is a directory that the command sees, and may change: it consists of Lower,
+// directories of the host, the upper ones first, and what the command changes goes to
+// Upper and Work, directories on one file system. Where that cannot be had, the command
+// has Alone, and may change it, or can only read what is at Path.
 type Layer struct {
-	Path, Upper, Work string
-	// Lower is what Upper lies on: Path, or an empty directory.
-	Lower string
-	New   bool // there is nothing at Path, so Upper is all of it
-	Alone bool // then it has Upper
+	Path        string
+	Lower       []string
+	Upper, Work string
+	Alone       string // empty: it reads Path
 }
 
 // Limits bound each process, but for Processes and AllFiles.
@@ -80,8 +80,9 @@ type Limits struct {
 // Ready says that a world stands, or why it does not.
 type Ready struct {
 	Step, Err string
-	Home, Tmp string   // without NewRoot
-	NoLayers  []string // the paths of directories that could not be layered, with why
+	Home, Tmp string // without NewRoot
+	// NoLayers are the paths of directories that could not be layered, with why.
+	NoLayers map[string]string
 	// Found are the device and the inode of what was at the path of each bind; with
 	// NewRoot.
 	Found [][2]uint64
