@@ -24,7 +24,7 @@ const (
 	MaxArgumentBytes      = 2 << 20 // arguments of one call
 	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
 	maxDroppedBytes       = 64 << 20
-	MaxCalls              = 128     // calls of one reply
+	MaxCalls              = 128 // calls of one reply
 )
 
 // A name or an id longer than this is not one that we offered or could use: a
