@@ -104,7 +104,8 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	h.stages = stages
 	if !w.NewRoot {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
-		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), "") })
+		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), w.Private) })
+		beneath.Sweep(w.Private)
 	}
 	for _, l := range h.ready.NoLayers {
 		notes = append(notes, "the command could not change, or began without, "+l)
