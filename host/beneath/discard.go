@@ -17,33 +17,31 @@ const goneMark = "stockade-gone-"
 
 // Discard removes a tree in the background, see [RemoveAll]. Before it returns, the
 // tree has a name of its own in bin, a directory on the same file system, where
-// [Sweep] of a later process finds what this one does not get to. With an empty bin
-// the tree stays at its place meanwhile. No tree is no error.
+// [Sweep] of a later process finds what this one does not get to. No tree is no error.
 func Discard(dir, bin string) error {
-	if bin != "" {
-		away := filepath.Join(bin, goneMark+rand.Text())
-		err := os.Rename(dir, away)
-		if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // its ".." becomes another
-			err = os.Rename(dir, away)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		dir = away
+	away := filepath.Join(bin, goneMark+rand.Text())
+	err := os.Rename(dir, away)
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // its ".." becomes another
+		err = os.Rename(dir, away)
 	}
-	removals.begin(dir)
-	return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		removals.begin(away)
+	}
+	return err
 }
 
-// Sweep removes in the background what other processes have discarded into bin, and
-// have not removed.
+// Sweep removes in the background what other processes of this user have discarded into
+// bin, and have not removed.
 func Sweep(bin string) {
 	entries, _ := os.ReadDir(bin)
 	for _, e := range entries {
-		if e.IsDir() && strings.HasPrefix(e.Name(), goneMark) {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), goneMark) {
+			continue
+		}
+		if fi, err := e.Info(); err == nil && ours(fi) { // bin may be one in which others make directories, too
 			removals.begin(filepath.Join(bin, e.Name()))
 		}
 	}

@@ -111,7 +111,8 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	h.stages = stages
 	if !w.NewRoot {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
-		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), "") })
+		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), w.Private) })
+		beneath.Sweep(w.Private)
 	}
 	h.clean, h.notes, h.layers = clean, notes, layers
 	if layers == nil {

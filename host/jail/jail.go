@@ -251,7 +251,10 @@ func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Comman
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	defer func() { _ = beneath.Discard(scratch, "") }()
+	defer func() {
+		_ = beneath.Discard(scratch, os.TempDir())
+		beneath.Sweep(os.TempDir())
+	}()
 	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
 	c.Args[0] = cmd.Argv[0]
 	c.Dir = cmd.Dir

@@ -126,6 +126,7 @@ func limit(w *wire.World) error {
 		{"RLIMIT_DATA", unix.RLIMIT_DATA, w.Limits.Memory},
 		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, processes},
 		{"RLIMIT_MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
+		{"RLIMIT_SIGPENDING", unix.RLIMIT_SIGPENDING, 8192},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 	} {
 		// A limit that is lower already stays.
