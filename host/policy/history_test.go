@@ -8,7 +8,9 @@ import (
 // TestHistory: a history is closed to commands unless a rule opens it, or a person can be
 // asked. A rule about histories says nothing of calls.
 func TestHistory(t *testing.T) {
-	rule := func(effect Effect, dir string, source Source) Rule { return Rule{Effect: effect, Tool: "bash", History: dir, Source: source} }
+	rule := func(effect Effect, dir string, source Source) Rule {
+		return Rule{Effect: effect, Tool: "bash", History: dir, Source: source}
+	}
 	bash := entry(t, "bash", execs)
 	for name, c := range map[string]struct {
 		ask   bool
