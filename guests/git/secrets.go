@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -74,10 +75,11 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 		c.indexes = []*repo.Index{}
 		_ = c.AllIndexes(func(x *repo.Index) { c.indexes = append(c.indexes, x) }) // as far as they can be read
 	}
+	begin := binary.LittleEndian.Uint64(id[:]) // most of the time of a large diff could be spent in here
 	for _, x := range c.indexes {
 		c.Spend(len(x.Entries) / perEntry)
 		for i := range x.Entries {
-			if e := &x.Entries[i]; e.ID == id {
+			if e := &x.Entries[i]; binary.LittleEndian.Uint64(e.ID[:]) == begin && e.ID == id {
 				if _, secret := paths.Read("/" + e.Path); secret || c.hidden(e.Path) {
 					return true
 				}

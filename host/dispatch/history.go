@@ -53,7 +53,7 @@ func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
 		call.Tool, call.Args = searcher.Name, tool.Marshal(map[string]string{"operation": "secrets", "path": u.Repository, "revision": strings.Join(u.Tips, " ")})
 		decision := p.d.opts.Policy.SearchHistory(call, searcher)
 		body := p.decided(decision, policy.Answer{})
-		body.Tool = call.Tool
+		body.Histories = []string{u.Repository}
 		if _, err := p.record(ctx, session.TypeDecision, body); err != nil {
 			return err
 		}
@@ -87,7 +87,11 @@ func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []poli
 		answer = policy.Answer{By: err.Error()}
 	}
 	answer.Question = question.ID
-	if _, err := p.record(ctx, session.TypeDecision, p.decided(decision, answer)); err != nil {
+	body := p.decided(decision, answer)
+	for _, h := range held {
+		body.Histories = append(body.Histories, h.Repository)
+	}
+	if _, err := p.record(ctx, session.TypeDecision, body); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -71,7 +71,7 @@ func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 			}
 			decisions := 0
 			for _, e := range w.events {
-				if e.Type == session.TypeDecision && strings.Contains(string(e.Body), `"rule":"history"`) {
+				if e.Type == session.TypeDecision && strings.Contains(string(e.Body), `"rule":"history"`) && strings.Contains(string(e.Body), `"histories":["/work/.git"]`) {
 					decisions++
 				}
 			}

@@ -64,7 +64,7 @@ const Unconfined = "it is not confined here: it has all your rights, on all your
 
 // partlyConfined is the warning in the tiers between that and [TierConfined].
 const partlyConfined = "it is confined in part here: it can change the times and modes of your other files and see what they are called, " +
-	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown"
+	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown, and in the history of git there"
 
 // unconfined says what a tier below [TierConfined] does not hold; else it is empty.
 func (t Tier) unconfined() string {
