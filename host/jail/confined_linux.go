@@ -66,37 +66,19 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	c.Env = append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...)
-	if staged {
-		// Otherwise what only reads would change something: git refreshes its index,
-		// and Python writes what it has compiled.
-		c.Env = append(c.Env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
-	}
-	if h.world.Network {
-		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
-	}
-	since := stage.Now()
-	checks := []func() error{b.appears(ctx, &p, terms)}
+	c.Env = p.environment(h.world, cmd.Dir)
+	since, layers := stage.Now(), h.layers
+	h.layers = nil
+	checks := []func() error{b.appears(ctx, &p, terms), layers.check()}
 	if staged {
 		checks = append(checks, room(p.area.Dir()))
-	}
-	layers := h.layers
-	if h.layers = nil; layers != nil {
-		checks = append(checks, layers.check())
 	}
 	ctx, stop := watched(ctx, checks...)
 	defer stop()
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
 	b.hints(&ended)
-	why, isStopped := errors.AsType[*stopped](context.Cause(ctx))
-	if isStopped {
-		ended.Notes = append(ended.Notes, why.Error())
-	}
-	if isStopped && why.unsaid {
-		ended.Stdout, ended.Stderr = nil, nil
-	}
-	j.part(layers, cmd.Stage, !isStopped)
+	j.part(layers, cmd.Stage, !noteStop(ctx, &ended))
 	if !staged {
 		b.after(&ended)
 	} else if ctx.Err() != nil {
@@ -176,6 +158,20 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 		return out, nil
 	}
 	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, nil
+}
+
+// environment is that of a command.
+func (p *plan) environment(w wire.World, dir string) []string {
+	env := append(environment(p.path, w.Home, w.Tmp, dir), p.env...)
+	if p.area != nil {
+		// Otherwise what only reads would change something: git refreshes its index,
+		// and Python writes what it has compiled.
+		env = append(env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
+	}
+	if w.Network {
+		env = append(env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
+	}
+	return env
 }
 
 // part lets the layers of a command that has ended go. What it has written there waits
