@@ -115,18 +115,23 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 		beneath.Sweep(w.Private)
 	}
 	h.clean, h.notes, h.layers = clean, notes, layers
-	if layers == nil {
-		return h, nil
+	h.noteLayers()
+	return h, nil
+}
+
+// noteLayers notes of which directories there is no layer.
+func (h *helper) noteLayers() {
+	if h.layers == nil {
+		return
 	}
-	for i := range layers.layers {
-		l := &layers.layers[i]
+	for i := range h.layers.layers {
+		l := &h.layers.layers[i]
 		why, not := h.ready.NoLayers[l.Path]
 		if not {
 			h.notes = append(h.notes, fmt.Sprintf("the command could not change, or began without, %s: %s", l.Path, why))
 		}
-		l.direct = (not || !w.NewRoot) && l.kept != "" && l.Alone == l.kept
+		l.direct = (not || !h.world.NewRoot) && l.kept != "" && l.Alone == l.kept
 	}
-	return h, nil
 }
 
 // unlayer shows what there would be layers on where there are none: as it is, or

@@ -67,23 +67,12 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	c.Env = append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...)
-	if staged {
-		// Otherwise what only reads would change something: git refreshes its index,
-		// and Python writes what it has compiled.
-		c.Env = append(c.Env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
-	}
-	if h.world.Network {
-		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
-	}
-	since := stage.Now()
-	checks := []func() error{b.appears(ctx, &p, terms)}
+	c.Env = p.environment(h.world, cmd.Dir)
+	since, layers := stage.Now(), h.layers
+	h.layers = nil
+	checks := []func() error{b.appears(ctx, &p, terms), layers.check()}
 	if staged {
 		checks = append(checks, room(p.area.Dir()))
-	}
-	layers := h.layers
-	if h.layers = nil; layers != nil {
-		checks = append(checks, layers.check())
 	}
 	ctx, stop := watched(ctx, checks...)
 	defer stop()
@@ -94,15 +83,8 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if errors.Is(err, errFiles) {
 		over, err = err, nil
 	}
-	why, isStopped := errors.AsType[*stopped](over)
-	if isStopped {
-		ended.Notes = append(ended.Notes, why.Error())
-	}
-	if isStopped && why.unsaid {
-		ended.Stdout, ended.Stderr = nil, nil
-	}
 	j.historyHints(b, &ended)
-	j.part(layers, cmd.Stage, !isStopped)
+	j.part(layers, cmd.Stage, !noteStop(over, &ended))
 	if !staged {
 		b.after(&ended)
 	} else if over != nil {
@@ -188,6 +170,20 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 		err = errFiles
 	}
 	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
+}
+
+// environment is that of a command.
+func (p *plan) environment(w wire.World, dir string) []string {
+	env := append(environment(p.path, w.Home, w.Tmp, dir), p.env...)
+	if p.area != nil {
+		// Otherwise what only reads would change something: git refreshes its index,
+		// and Python writes what it has compiled.
+		env = append(env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
+	}
+	if w.Network {
+		env = append(env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
+	}
+	return env
 }
 
 // part lets the layers of a command that has ended go. What it has written there waits

@@ -223,7 +223,7 @@ func (h *held) end(keep bool) {
 	if now, err := os.Stat(h.store); err != nil || !os.SameFile(now, h.as) {
 		return
 	}
-	sizes, changed := sizesOf(h.store), false
+	sizes, changed, all := sizesOf(h.store), false, h.all
 	for _, l := range h.layers {
 		key := l.key()
 		if l.adds && sizes[key].over(h.most.part(3, 4)) { // it begins again
@@ -241,7 +241,8 @@ func (h *held) end(keep bool) {
 			continue
 		default:
 			own, err := measure(l.Upper)
-			if sum := sizes[key].plus(own); own == (amount{}) || err != nil || sum.over(h.most) {
+			all = all.plus(own)
+			if own == (amount{}) || err != nil || sizes[key].plus(own).over(h.most) || all.over(h.total) {
 				continue
 			}
 			sizes[key] = sizes[key].plus(own)
@@ -366,7 +367,7 @@ func (h *held) refresh(parent string) error {
 		h.measure(parent)
 	}
 	left, _ := filepath.Glob(filepath.Join(parent, once+"*.lock"))
-	if room := h.total.part(3, 4); old || len(left) > 4 || h.all.over(room) {
+	if room := h.total.part(3, 4); old || len(left) > 1 || h.all.over(room) {
 		sweepLayers(parent, room)
 		h.measure(parent)
 	}

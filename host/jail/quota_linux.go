@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/effect"
 )
 
 // amount is what files take of a disk.
@@ -68,6 +70,20 @@ type stopped struct {
 
 func (s *stopped) Error() string { return "the command was ended: " + s.why }
 
+// noteStop reports whether it was a check that has ended a command, and says so in its
+// result.
+func noteStop(why error, ended *effect.Ended) bool {
+	s, ok := errors.AsType[*stopped](why)
+	if !ok {
+		return false
+	}
+	ended.Notes = append(ended.Notes, s.Error())
+	if s.unsaid {
+		ended.Stdout, ended.Stderr = nil, nil
+	}
+	return true
+}
+
 // recount is how long layers are not counted of which nothing says that they grow.
 const recount = 5 * time.Second
 
@@ -75,6 +91,9 @@ const recount = 5 * time.Second
 // too much. It counts when there is noticeably less room on the disk, and now and then:
 // others, or the command itself, may give back elsewhere what is taken here.
 func (h *held) check() func() error {
+	if h == nil { // it has no layers
+		return func() error { return nil }
+	}
 	step := h.most.part(1, 16)
 	before, _ := freeIn(h.dir)
 	next := time.Now().Add(recount)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"io/fs"
 	"slices"
 	"strings"
@@ -164,6 +165,48 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
+		}
+	}
+}
+
+// What a process shares of caches depends on what it has, and not on who allowed it.
+func TestWhatOfCachesAProcessShares(t *testing.T) {
+	exec := tool.Capabilities{Exec: "command", ExecNetwork: "network"}
+	secret := exec
+	secret.Secrets = uses("A").Secrets
+	staging := func([]Mount) string { return "" }
+	for name, c := range map[string]struct {
+		caps           tool.Capabilities
+		args           string
+		opts           Options
+		apart, fetches bool
+	}{
+		"its changes are staged":    {caps: exec, args: `{"command":"make"}`},
+		"it changes nothing":        {caps: exec, args: `{"command":"make"}`, opts: Options{Changes: ChangesNone}},
+		"it changes files directly": {caps: exec, args: `{"command":"make"}`, opts: Options{Changes: ChangesDirect}, apart: true},
+		"a rule has it do so":       {caps: exec, args: `{"command":"make"}`, opts: Options{Rules: []Rule{rule(t, "bash(command=make) changes direct", SourceFlag)}}, apart: true},
+		"it reads a secret":         {caps: exec, args: `{"command":"make"}`, opts: Options{Rules: []Rule{rule(t, "bash(command=make) reads .env", SourceFlag)}}, apart: true},
+		"its tool uses a secret":    {caps: secret, args: `{"command":"make"}`, apart: true},
+		"it is confined in part":    {caps: exec, args: `{"command":"make"}`, opts: Options{Tier: inTier(1), Changes: ChangesNone}, apart: true},
+		"it has the network":        {caps: exec, args: `{"command":"make","network":true}`, opts: Options{Network: networkOf(t, "open.example")}, apart: true, fetches: true},
+		"a rule allows it that":     {caps: exec, args: `{"command":"make","network":true}`, opts: Options{Network: networkOf(t, "open.example"), Rules: []Rule{rule(t, "bash(command=make)", SourceFlag)}}, apart: true, fetches: true},
+		"it has not asked for it":   {caps: exec, args: `{"command":"make"}`, opts: Options{Network: networkOf(t, "open.example")}},
+	} {
+		opts := c.opts
+		opts.Mounts, opts.Staging, opts.Changes = inWork, staging, cmp.Or(opts.Changes, ChangesStaged)
+		if opts.Tier == nil {
+			opts.Tier = inTier(MaxTier)
+		}
+		d := New(opts).Decide(call("bash", c.args), entry(t, "bash", c.caps), Facts{})
+		grant, err := d.Grant()
+		if d.Effect() == Ask {
+			grant, err = d.Approve(Answer{Allow: true}, 1)
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if e, _ := grant.Exec(); e.Apart() != c.apart || e.Fetches() != c.fetches {
+			t.Errorf("%s: apart %t, fetches %t", name, e.Apart(), e.Fetches())
 		}
 	}
 }

@@ -148,14 +148,8 @@ func (t *trial) staged(a stagingAttack) (string, error) {
 	}
 	defer unix.Close(pipe)
 	t.pipe = pipe
-	if a.earlier != "" {
-		g := t.approving(a.earlier + "; echo earlier > earlier")
-		g.Asked = func(policy.Question) bool { return !a.earlierNo }
-		s := new(script)
-		s.bash(t.host("ws"), g.Command)
-		if _, err := t.script(g, s); err != nil {
-			return "", err
-		}
+	if err := t.runEarlier(a); err != nil {
+		return "", err
 	}
 	before, err := t.state()
 	if err = errors.Join(err, t.look("ws")); err != nil {
@@ -222,6 +216,19 @@ func (t *trial) staged(a stagingAttack) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("nobody was asked about %s", a.asks)
+}
+
+// runEarlier runs the earlier command of an attack.
+func (t *trial) runEarlier(a stagingAttack) error {
+	if a.earlier == "" {
+		return nil
+	}
+	g := t.approving(a.earlier + "; echo earlier > earlier")
+	g.Asked = func(policy.Question) bool { return !a.earlierNo }
+	s := new(script)
+	s.bash(t.host("ws"), g.Command)
+	_, err := t.script(g, s)
+	return err
 }
 
 // short is a text without the name of the workspace.
