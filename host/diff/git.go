@@ -38,8 +38,8 @@ type repository struct {
 	left    *budget
 
 	created, removed int // objects
-	index            string
-	lines            []string
+	index            *Fact
+	facts            []Fact
 }
 
 // inside is a change in a repository.
@@ -77,33 +77,35 @@ func repositories(changes []tool.Change, left *budget) (found []*repository, oth
 	return found, others
 }
 
-func (r *repository) say(format string, args ...any) {
-	r.lines = append(r.lines, fmt.Sprintf(format, args...))
-}
+func (r *repository) say(f Fact) { r.facts = append(r.facts, f) }
 
-// maxWords is how much is told of a repository in words.
-const maxWords = 200
+// maxFacts is how much is told of a repository.
+const maxFacts = 200
 
-// words says what git has done, a line for each, and lists the changes that say more
-// than that: all that are not known to say nothing else.
-func (r *repository) words(ctx context.Context) (lines []string, rest []tool.Change) {
+// told says what git has done, and lists the changes that say more than that: all that
+// are not known to say nothing else.
+func (r *repository) told(ctx context.Context) (told Repository, rest []tool.Change) {
+	told.Root = r.root
 	for _, c := range r.changes {
-		if ctx.Err() != nil || len(r.lines) >= maxWords || !r.tell(c) {
+		if ctx.Err() != nil || len(r.facts) >= maxFacts || !r.tell(c) {
 			rest = append(rest, c.Change)
+		} else {
+			told.Told = append(told.Told, c.Change)
 		}
 	}
-	if r.index != "" {
-		r.say("%s", r.index)
+	if r.index != nil {
+		r.say(*r.index)
 	}
 	if r.removed > 0 {
-		r.say("%s removed", count(r.removed, "object"))
-	} else if r.created > 0 && len(r.lines) == 0 {
-		r.say("%s", count(r.created, "new object"))
+		r.say(Fact{Kind: FactLost, Count: r.removed})
+	} else if r.created > 0 && len(r.facts) == 0 {
+		r.say(Fact{Kind: FactObjects, Count: r.created})
 	}
-	if len(r.lines)+len(rest) == 0 {
-		r.say("%s of its own", count(len(r.changes), "change"))
+	if len(r.facts)+len(rest) == 0 {
+		r.say(Fact{Kind: FactOwn, Count: len(r.changes)})
 	}
-	return r.lines, rest
+	told.Facts = r.facts
+	return told, rest
 }
 
 // rules say of the files of a repository what to tell of one that is new or has
@@ -117,17 +119,7 @@ var rules = []struct {
 	{"objects/info/", func(*repository, inside) bool { return false }, false},
 	{"objects/??/*", (*repository).object, true},
 	{"objects/pack/*", (*repository).object, true},
-	{"refs/heads/", func(r *repository, c inside) bool {
-		name := word(strings.TrimPrefix(c.rel, "refs/heads/"))
-		return r.moved("branch "+name, name, c)
-	}, true},
-	{"refs/tags/", func(r *repository, c inside) bool {
-		return r.moved("tag "+word(strings.TrimPrefix(c.rel, "refs/tags/")), "", c)
-	}, true},
-	{"refs/stash", func(r *repository, c inside) bool { return r.moved(theStash, theStash, c) }, true},
-	{"refs/", func(r *repository, c inside) bool {
-		return r.moved(word(strings.TrimPrefix(c.rel, "refs/")), "", c)
-	}, true},
+	{"refs/", (*repository).moved, true},
 	{"HEAD", (*repository).head, false},
 	{"index", func(r *repository, c inside) bool { r.index = r.indexed(c.Change); return true }, false},
 	{"info/exclude", func(r *repository, _ inside) bool { return r.fresh }, false},
@@ -141,18 +133,18 @@ func (r *repository) tell(c inside) bool {
 	if open, ok := openIn[kind]; ok {
 		switch {
 		case c.rel == kind && c.Kind == tool.DirectoryRemoved:
-			r.say("%s has ended", open.what)
+			r.say(Fact{Kind: FactEnded, Name: kind})
 			return true
 		case c.After == nil: // with the directory, or one by one
 			return r.ended[kind]
-		case name == open.todo:
-			r.say("%s %s", open.what, todo(c.After))
+		case name == open:
+			r.say(todo(kind, c.After))
 			return false
 		}
 		return c.After.Mode.IsDir() && quietDirectory(c)
 	}
 	if c.rel == "" && c.Kind == tool.DirectoryCreated {
-		r.say("a new repository")
+		r.say(Fact{Kind: FactNew})
 	}
 	if c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir() {
 		return quietDirectory(c)
@@ -214,11 +206,7 @@ func (r *repository) object(c inside) bool {
 
 // openIn are the directories of what git goes on with when it is told to, and the file
 // in each that says how.
-var openIn = map[string]struct{ what, todo string }{
-	"rebase-merge": {"a rebase", "git-rebase-todo"},
-	"rebase-apply": {"a rebase or a series of patches", "next"},
-	"sequencer":    {"a series of picks or reverts", "todo"},
-}
+var openIn = map[string]string{"rebase-merge": "git-rebase-todo", "rebase-apply": "next", "sequencer": "todo"}
 
 // maxSteps is how many steps of a rebase are told.
 const maxSteps = 50
@@ -228,52 +216,49 @@ var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s"
 
 // todo says what git does next: first what else than to take over commits, so that
 // none of that is among those that are only counted.
-func todo(v *tool.Version) string {
-	const unread = "whose next steps cannot be read"
+func todo(operation string, v *tool.Version) Fact {
+	f := Fact{Kind: FactStopped, Name: operation}
 	data, err := head(v, maxText+1)
-	if err != nil || len(data) > maxText {
-		return unread
+	if f.Unread = err != nil || len(data) > maxText; f.Unread {
+		return f
 	}
-	var steps, plain []string
+	var plain []string
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case slices.Contains(plainSteps, strings.Fields(line)[0]):
-			plain = append(plain, strconv.Quote(line))
+			plain = append(plain, line)
 		default:
-			steps = append(steps, strconv.Quote(line))
+			f.Steps = append(f.Steps, line)
 		}
 	}
-	if len(steps) > maxSteps {
-		return unread + " here"
+	if len(f.Steps) > maxSteps {
+		return Fact{Kind: FactStopped, Name: operation, Unread: true}
 	}
-	steps = append(steps, plain...)
-	if more := len(steps) - maxSteps; more > 0 {
-		steps = append(steps[:maxSteps], fmt.Sprintf("%d more", more))
+	f.Steps = append(f.Steps, plain...)
+	if f.More = max(len(f.Steps)-maxSteps, 0); f.More > 0 {
+		f.Steps = f.Steps[:maxSteps]
 	}
-	if steps == nil {
-		return "that has stopped in its last step"
-	}
-	return "that has stopped, and would go on with " + strings.Join(steps, ", ")
+	return f
 }
 
-// theStash is a reference to which commits are added, none of which follows another.
-const theStash = "the stash"
+// The names of references.
+const (
+	branches = "refs/heads/"
+	theStash = "refs/stash" // to which commits are added, none of which follows another
+)
 
-// moved says what became of a reference. on is its name where commits are made on
-// it.
-func (r *repository) moved(what, on string, c inside) bool {
+// moved says what became of a reference.
+func (r *repository) moved(c inside) bool {
 	before, after := reference(c.Before), reference(c.After)
+	branch, onBranch := strings.CutPrefix(c.rel, branches)
 	switch {
 	case c.After == nil:
-		r.say("%s removed", what)
-	case on == theStash && r.stashed(after):
-	case on != "" && on != theStash && r.committed("on "+on, on, before, after):
-	case before == "":
-		r.say("%s at %s", what, id(after))
+		r.say(Fact{Kind: FactRefGone, Name: c.rel})
+	case c.rel == theStash && r.stashed(after), onBranch && r.committed(branch, before, after):
 	default:
-		r.say("%s moves from %s to %s", what, id(before), id(after))
+		r.say(Fact{Kind: FactRef, Name: c.rel, From: before, To: after})
 	}
 	return true
 }
@@ -281,39 +266,43 @@ func (r *repository) moved(what, on string, c inside) bool {
 // head says where HEAD is now.
 func (r *repository) head(c inside) bool {
 	before, after := reference(c.Before), reference(c.After)
-	if branch, ok := strings.CutPrefix(after, "ref: refs/heads/"); ok {
-		r.say("on branch %s", word(clip(branch)))
+	if branch, ok := strings.CutPrefix(after, "ref: "+branches); ok {
+		r.say(Fact{Kind: FactOnBranch, Name: branch})
 		return true
 	}
 	if !isHash(before) { // what the branch was at is not known here
 		before = ""
 	}
-	if !r.committed("on no branch", "HEAD", before, after) {
-		r.say("HEAD at %s, on no branch", id(after))
+	if !r.committed("", before, after) {
+		r.say(Fact{Kind: FactDetached, To: after})
 	}
 	return true
 }
 
 func (r *repository) stashed(after string) bool {
-	n, newest, _ := r.commits(after, "")
+	n, newest, _, _ := r.commits(after, "")
 	if n > 0 {
-		r.say("%s on the stash: %q", count(n, "commit"), newest.subject)
+		r.say(Fact{Kind: FactStash, Count: n, Subject: newest.subject})
 	}
 	return n > 0
 }
 
-// committed says which commits are new, if there are any, and reports that. where
-// says where they are made, and what has moved.
-func (r *repository) committed(where, what, before, after string) bool {
-	n, newest, follows := r.commits(after, before)
-	switch {
-	case n == 0:
+// committed says which commits are new on a branch, or on none, if there are any, and
+// reports that.
+func (r *repository) committed(branch, before, after string) bool {
+	n, newest, follows, known := r.commits(after, before)
+	if n == 0 {
 		return false
-	case before == "" || follows == "":
-		r.say("%s %s: %q%s", count(n, "commit"), where, newest.subject, r.unstaged(newest.tree))
-	default:
-		r.say("%s moves from %s to %s, %s: %q%s", what, id(before), id(after), follows, newest.subject, r.unstaged(newest.tree))
 	}
+	f := Fact{Kind: FactCommits, Name: branch, From: before, To: after, Count: n, Subject: newest.subject, Guess: !known}
+	if before != "" && !follows {
+		f.Kind = FactRewritten
+	}
+	f.Files, f.Unseen = r.unstaged(newest.tree)
+	if f.More = max(len(f.Files)-maxStaged, 0); f.More > 0 {
+		f.Files = f.Files[:maxStaged]
+	}
+	r.say(f)
 	return true
 }
 
@@ -329,35 +318,26 @@ func isHash(s string) bool {
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// id is a hash in short, or what is in its place.
-func id(s string) string {
-	if isHash(s) {
-		return s[:10]
-	}
-	return word(clip(s))
-}
-
 // commit is what is told of one.
 type commit struct{ tree, parent, subject string }
 
-// commits counts the new ones from one back to another, along the first parents,
-// and returns the newest, and what is to be said if they do not lead there.
-func (r *repository) commits(from, to string) (n int, newest commit, follows string) {
+// commits counts the new ones from one back to another, along the first parents, and
+// returns the newest, whether they lead there, and whether that is known.
+func (r *repository) commits(from, to string) (n int, newest commit, follows, known bool) {
 	for next := from; next != to; n++ {
-		const not = "which does not follow it"
 		if next == "" {
-			return n, newest, not
+			return n, newest, false, true
 		}
 		c, ok := r.commit(next)
 		if !ok { // it may be older, and have what was there before it
-			return n, newest, not + " as far as can be told"
+			return n, newest, false, false
 		}
 		if n == 0 {
 			newest = c
 		}
 		next = c.parent
 	}
-	return n, newest, ""
+	return n, newest, true, true
 }
 
 // commit reads a commit that is new, and an object of its own.
@@ -375,7 +355,6 @@ func (r *repository) commit(id string) (c commit, ok bool) {
 		c.parent = id
 	}
 	c.subject, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
-	c.subject = clip(c.subject)
 	return c, ok
 }
 
@@ -406,13 +385,13 @@ func (r *repository) read(id, kind string, most int64) (string, bool) {
 	return body, sum == id && strings.HasPrefix(is, kind+" ")
 }
 
-// unstaged says which files of a tree the index has not, or otherwise, as far as
-// the tree and those in it are new. Nobody sees those in the worktree either.
-func (r *repository) unstaged(tree string) string {
+// unstaged is which files of a tree the index has not, or otherwise, as far as the tree
+// and those in it are new, and whether there may be others. Nobody sees those in the
+// worktree either.
+func (r *repository) unstaged(tree string) (files []string, unseen bool) {
 	if r.objects[tree] == nil {
-		return ""
+		return nil, false
 	}
-	const unknown = " with files that cannot be compared with the index"
 	var now *tool.Version
 	for _, c := range r.changes {
 		if c.rel == "index" && regular(c.After) {
@@ -421,22 +400,15 @@ func (r *repository) unstaged(tree string) string {
 	}
 	x, err := r.left.readIndex(now)
 	if err != nil {
-		return unknown
+		return nil, true
 	}
-	var names []string
 	all := r.walk(tree, "", 0, func(name string, mode uint32, id string) bool {
 		if says := x.entries[name+"\x00\x00"]; len(says) < 24 || says[4:24] != id || binary.BigEndian.Uint32([]byte(says)) != mode {
-			names = append(names, name)
+			files = append(files, name)
 		}
-		return len(names) <= maxStaged
+		return len(files) <= maxStaged
 	})
-	switch {
-	case len(names) > 0:
-		return " with files that are not in the index: " + list(names, all)
-	case !all:
-		return unknown
-	}
-	return ""
+	return files, !all
 }
 
 const (
@@ -480,12 +452,4 @@ func head(v *tool.Version, most int64) ([]byte, error) {
 	}
 	defer r.Close()
 	return io.ReadAll(io.LimitReader(r, most))
-}
-
-// count is a number of something.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -169,30 +169,18 @@ func staged(before, after index) []string {
 const maxStaged = 12
 
 // indexed says what has become of an index.
-func (r *repository) indexed(c tool.Change) string {
+func (r *repository) indexed(c tool.Change) *Fact {
+	f := &Fact{Kind: FactIndex}
 	before, err := r.left.readIndex(c.Before)
 	if err != nil {
-		return "index"
+		return f
 	}
 	after, err := r.left.readIndex(c.After)
 	if err != nil {
-		return "index"
+		return f
 	}
 	names := staged(before, after)
-	if len(names) == 0 {
-		return "index"
-	}
-	return "index of " + count(len(names), "file") + " (" + list(names, true) + ")"
-}
-
-// list names some files; all says that there are no more than names.
-func list(names []string, all bool) string {
-	var out []string
-	for _, name := range names[:min(len(names), maxStaged)] {
-		out = append(out, word(clip(name)))
-	}
-	if !all || len(names) > len(out) {
-		out = append(out, "...")
-	}
-	return strings.Join(out, ", ")
+	f.Files = names[:min(len(names), maxStaged)]
+	f.More = len(names) - len(f.Files)
+	return f
 }

@@ -84,7 +84,7 @@ func TestWhatAnIndexSays(t *testing.T) {
 			if got := Negligible([]tool.Change{change}); got != (c.want == "") {
 				t.Errorf("version %s, %s: refreshed %t", format, c.name, got)
 			}
-			if got := (&repository{left: newBudget()}).indexed(change); c.want != "" && got != c.want {
+			if got := (&repository{left: newBudget()}).indexed(change).words(); c.want != "" && got != c.want {
 				t.Errorf("version %s, %s: %q", format, c.name, got)
 			}
 			// Whatever is cut off or changed, there is an answer.
@@ -123,7 +123,7 @@ func indexOf(names ...[2]any) []byte {
 // What is small on the disk may be large once it is read, and there may be many.
 func TestIndexesAreBounded(t *testing.T) {
 	says := func(data []byte) string {
-		return (&repository{left: newBudget()}).indexed(tool.Change{Path: "/ws/.git/index", Kind: tool.Created, After: version(data)})
+		return (&repository{left: newBudget()}).indexed(tool.Change{Path: "/ws/.git/index", Kind: tool.Created, After: version(data)}).words()
 	}
 	long := strings.Repeat("x", maxName)
 	many := [][2]any{{0, strings.Repeat("x", 4000)}}

@@ -16,6 +16,7 @@ import (
 // very question.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
 	p.enter(stateAwaitingPermission)
+	defer question.Changes.Close()
 	question = question.Put(p.d.opts.Session, time.Now())
 	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {

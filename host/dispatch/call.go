@@ -104,7 +104,12 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	case p.own == undoEntry && decision.OnlyChanges():
 		grant, err = p.conclude(ctx, decision, saidSo())
 	default:
-		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(ctx, decision, result, changes)))
+		shown := changes
+		if result.Err != nil { // nothing of these is kept
+			shown = nil
+		}
+		decision = decision.Told(ctx, shown)
+		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result)))
 	}
 	if err != nil {
 		return tool.Result{}, err

@@ -67,10 +67,9 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 }
 
 // questionAbout is the question about a call that has run on a stage.
-func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, result tool.Result, changes []tool.Change) policy.Question {
+func (p *pending) questionAbout(decision policy.Decision, result tool.Result) policy.Question {
 	question := decision.Question()
-	var all bool
-	question.Changes, all = diff.Unified(ctx, changes, p.call.Cwd)
+	question.Failed = result.Err != nil
 	var said struct { // by tools that run a command
 		Code   int    `json:"exit_code"`
 		Output string `json:"output"`
@@ -84,14 +83,6 @@ func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, r
 		if said.Code != 0 {
 			question.Warn(fmt.Sprintf("the command has ended with exit code %d", said.Code))
 		}
-	}
-	switch {
-	case result.Err != nil:
-		question.Changes = "nothing: the call has failed"
-	case len(changes) == 0:
-		question.Changes = "nothing"
-	case !all:
-		question.Warn("there are more changes than are shown, and a yes is for all of them")
 	}
 	return question
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -61,6 +62,8 @@ type Decision struct {
 	also    []Decider // that decide the same
 
 	opens string // the host of the call that no rule opens, and that a yes does; empty: none
+
+	set *diff.Set // what it has changed, as a person is told; nil: that is not known
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
 	change         tool.Hint     // what would change the decision; nil: to take away what decides
@@ -199,6 +202,9 @@ func (d Decision) asksForChanges() bool {
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
+	if !d.set.Whole() {
+		return Rule{}, errors.New("an answer about changes of which some are not shown holds once")
+	}
 	if scope == ScopeBelow || scope == ScopeKeepBelow {
 		if d.below == "" {
 			return Rule{}, errors.New("it is not known that all that this call changes is in one directory")

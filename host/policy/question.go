@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -40,9 +41,10 @@ type Question struct {
 	Opens   string // the one of them that no rule opens, and a yes does; empty: none
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
-	Changes string // what it would change, as a diff; empty when the call was not tried yet
-	Tier    Tier   // how far the command would be confined; zero too when none runs
-	Warning string // what the person should know before answering
+	Changes *diff.Set // what it would change; nil when the call was not tried yet
+	Failed  bool      // it was tried, and has failed: nothing changes
+	Tier    Tier      // how far the command would be confined; zero too when none runs
+	Warning string    // what the person should know before answering
 	Scopes  []Scope
 	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
 	Changed []Change         // since a question about this tool was answered for good
@@ -117,7 +119,7 @@ func (q *Question) Warn(what string) {
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Asks: d.asks(), Of: bind(d.entry).words(), Dir: d.call.Cwd, Allow: d.allow(),
-		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.rebound(), Module: d.entry.Module.Digest,
+		Scopes: []Scope{ScopeOnce}, Changes: d.set, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.rebound(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().Text(arg)
@@ -248,8 +250,9 @@ func (q Question) Settles(a Answer, now time.Time) error {
 
 // digest identifies what was asked.
 func (q Question) digest() [32]byte {
+	changes := q.Changes.Digest()
 	return sha256.Sum256([]byte(texts(q.Session, []string{
-		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes,
+		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, string(changes[:]), strconv.FormatBool(q.Failed),
 		strconv.Itoa(q.Call.Turn), strconv.Itoa(q.Call.Step), strconv.FormatInt(q.Asked.UnixNano(), 10),
 		q.Tier.String(), q.Opens,
 	}, q.Paths, q.Network, tool.SecretNames(q.Secrets))))

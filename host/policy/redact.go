@@ -10,9 +10,10 @@ import (
 // what the answer is bound to, is the call of the question as it was put.
 func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)
-	for _, text := range []*string{&q.Reason, &q.Of, &q.First, &q.Command, &q.Dir, &q.Says, &q.Output, &q.Changes, &q.Warning, &q.Opens, &q.Allow} {
+	for _, text := range []*string{&q.Reason, &q.Of, &q.First, &q.Command, &q.Dir, &q.Says, &q.Output, &q.Warning, &q.Opens, &q.Allow} {
 		*text = r.Text(*text)
 	}
+	q.Changes = q.Changes.Redacted(r.Text)
 	q.Paths, q.Network = slices.Clone(q.Paths), slices.Clone(q.Network)
 	for _, texts := range [][]string{q.Paths, q.Network} {
 		for i := range texts {

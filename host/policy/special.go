@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -138,6 +140,26 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	}
 	d.reason = reason
 	return d, true
+}
+
+// Told is the decision when a person is told of what the call changes.
+func (d Decision) Told(ctx context.Context, changes []tool.Change) Decision {
+	special := map[string]bool{}
+	for _, s := range d.changed {
+		special[s.path] = true
+	}
+	d.set = diff.New(ctx, changes, d.call.Cwd, func(c tool.Change) diff.Care {
+		name := paths.Guest(c.Path)
+		_, inside := inGit(name)
+		switch {
+		case !special[name] && !(c.From != "" && special[paths.Guest(c.From)]):
+			return diff.Plain
+		case inside || c.InRepository:
+			return diff.Runs
+		}
+		return diff.Special
+	})
+	return d
 }
 
 // leavesMounts reports whether a change makes a symbolic link that leads out of all

@@ -155,7 +155,7 @@ func (t *trial) staged(a stagingAttack) (string, error) {
 		switch {
 		case e == nil:
 			return "", errors.New("it worked")
-		case a.no && (len(questions) == 0 || !strings.Contains(questions[0].Changes, "created made")):
+		case a.no && (len(questions) == 0 || !strings.Contains(questions[0].Changes.String(), "created made")):
 			return "", notTried("nothing was asked about: %s", e.Message)
 		case !strings.Contains(e.Rule+e.Message, a.denied):
 			return "", notTried("something else stopped it: %s: %s", e.Code, e.Message)

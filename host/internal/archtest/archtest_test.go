@@ -40,7 +40,7 @@ var table = map[string][]string{
 	"host/wasm":                 {},
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
-	"host/policy":               {"host/policy/gitconfig", "host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "sdk/go/nearest"},
+	"host/policy":               {"host/diff", "host/policy/gitconfig", "host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "sdk/go/nearest"},
 	"host/policy/command":       {},
 	"host/policy/gitconfig":     {},
 	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},

@@ -277,7 +277,7 @@ func readAll(root *os.Root, name string) (string, error) {
 
 // difference shows what is expected and what is there as a unified diff.
 func difference(ctx context.Context, name, want, got string) string {
-	text, _ := diff.Unified(ctx, []tool.Change{{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}}, "/")
+	text := diff.Unified(ctx, []tool.Change{{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}}, "/")
 	if at := strings.Index(text, "--- "); at >= 0 { // before it is what the change is in short
 		text = text[at:]
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -23,10 +24,13 @@ type Question struct {
 	// LeadsTo is where a path leads, by the path, if that is elsewhere: through
 	// symbolic links.
 	LeadsTo map[string]string
+
+	texts map[int]*diff.Text // of its changes, as far as they are shown at once
 }
 
 // One is the prompt about one call.
 func One(q Question) *Prompt {
+	q = q.read()
 	p := &Prompt{
 		what: askedFor(q), again: headline(q), yes: "allowed", no: "not allowed",
 		rows: func(v View, room int) ([]string, bool) {
@@ -35,11 +39,7 @@ func One(q Question) *Prompt {
 			return p.fit(room)
 		},
 		details: func(v View) []string { return details(v, q) },
-		whole: func(v View) []string {
-			p := page{v: v, all: true}
-			p.texts(q, 0)
-			return p.out
-		},
+		whole:   (&whole{qs: []Question{q}}).page,
 	}
 	if len(q.Call.Args) > len("{}") {
 		p.arguments = func(v View) []string {
@@ -49,7 +49,7 @@ func One(q Question) *Prompt {
 		}
 	}
 	yes := Choice{Letter: 'y', Words: "yes", scope: policy.ScopeOnce}
-	if q.Changes != "" {
+	if q.Changes != nil {
 		p.yes, p.no = "kept", "not kept"
 	} else {
 		yes.Words = "once"
@@ -117,6 +117,10 @@ func (c Choice) answer() policy.Answer {
 // many is the prompt about several calls. One yes is for all of them only if all of each
 // is on the screen.
 func many(qs []Question) *Prompt {
+	qs = slices.Clone(qs)
+	for i := range qs {
+		qs[i] = qs[i].read()
+	}
 	p := &Prompt{
 		what: "Allow them?", again: fmt.Sprintf("%d calls", len(qs)), wholly: true, yes: "allowed", no: "none of them is allowed",
 		choices: []Choice{
@@ -144,7 +148,7 @@ func many(qs []Question) *Prompt {
 		}
 	}
 	p.details = each(details)
-	p.whole = each(func(v View, q Question) []string { return One(q).whole(v) })
+	p.whole = (&whole{qs: qs}).page
 	return p
 }
 
@@ -153,7 +157,7 @@ func askedFor(q Question) string {
 	switch {
 	case nothingChanged(q):
 		return "Give out its result?"
-	case q.Changes != "":
+	case q.Changes != nil:
 		return "Keep these changes?"
 	case reaches(q) != "":
 		return "Let it reach " + reaches(q) + "?"
@@ -175,14 +179,14 @@ func reaches(q Question) string {
 }
 
 // nothingChanged: the call has run, and there is nothing but its result to keep.
-func nothingChanged(q Question) bool { return strings.HasPrefix(q.Changes, "nothing") }
+func nothingChanged(q Question) bool { return q.Changes != nil && q.Changes.Empty() }
 
 // headline names the tool and what it has done, in a row of ours: nothing of others
 // stands in it but what is plain.
 func headline(q Question) string {
-	told, _ := alone(spans(q.Changes))
+	told, _ := q.alone()
 	switch {
-	case q.Changes == "":
+	case q.Changes == nil:
 		return words.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
 		return words.ToolName(q.Tool) + " has run"
@@ -197,6 +201,7 @@ type page struct {
 	v      View
 	all    bool // nothing is folded
 	folded bool
+	first  int // rows that are folded last, from the beginning
 	suspect
 	out []string
 }
@@ -213,7 +218,7 @@ func (p *page) fit(room int) ([]string, bool) {
 	middle := len(p.out) - room
 	for said = notes(p.v.width(), "%d rows are folded", middle); len(said)+len(p.out)-middle > room; middle++ {
 	}
-	head := (room - len(said)) / 2
+	head := max((room-len(said))/2, min(p.first, room-len(said)-2))
 	out = append(out, p.out[:head]...)
 	for _, r := range said {
 		out = append(out, r.before+p.v.style(r.style, r.text))
@@ -316,7 +321,7 @@ func (p *page) question(q Question, number string, room int) {
 func (p *page) head(q Question, number string) {
 	text, counts := number+headline(q), ""
 	if q.Command == "" {
-		_, counts = alone(spans(q.Changes))
+		_, counts = q.alone()
 	}
 	why := why(q)
 	if row := text + "   (" + why + ")"; why != "" && len("  "+row+"  "+counts) < p.v.width() {
@@ -352,7 +357,7 @@ func why(q Question) string {
 		return "a rule of the project asks each time"
 	case q.Asks != policy.SourceDefault && q.Asks != "":
 		return "a rule of yours asks"
-	case q.Changes != "" && q.Reason == "it changes files":
+	case q.Changes != nil && q.Reason == "it changes files":
 		return ""
 	}
 	reason := strings.TrimPrefix(strings.TrimPrefix(q.Reason, "it starts a process, and "), "it changes files, and ")
@@ -373,96 +378,165 @@ func (p *page) texts(q Question, room int) {
 	begin := len(p.out)
 	left := func() int { return min(max(room-(len(p.out)-begin), sideRows), foldRows) }
 	switch {
-	case q.Command != "" && q.Changes != "":
+	case q.Command != "" && q.Changes != nil:
 		p.text(q.Command, min(max(room/3, leastFolded), foldRows))
 	case q.Command != "":
 		p.text(q.Command, left())
-	case q.Changes == "" && len(q.Call.Args) > len("{}"):
+	case q.Changes == nil && len(q.Call.Args) > len("{}"):
 		p.arguments(q, left())
 	}
 	if nothingChanged(q) {
-		p.ours("", "  ", "it has changed "+q.Changes)
+		p.ours("", "  ", nothingWords[q.Failed])
 		if q.Output != "" {
 			p.ours("", "  ", "it has written")
 			p.text(q.Output, left())
 		}
 		return
 	}
-	p.look(q.Changes)
-	changes := spans(strings.TrimSuffix(q.Changes, "\n"))
-	told, counts := alone(changes)
-	switch {
-	case q.Changes == "":
+	if q.Changes == nil || p.all {
 		return
+	}
+	told, counts := q.alone()
+	switch {
 	case q.Command == "":
 	case told != "":
 		p.beside("", told, counts)
 	default:
 		p.ours("", "  ", "it would change")
 	}
-	p.files(changes, told != "", left())
+	p.changes(q, told != "", left())
 }
 
-// files writes what changes in each file, under its title unless that stands above, in
-// about so many rows: titles are folded last, and what is around differences first. Files
-// that were there, and still are, come before others, and get their rows before them.
-func (p *page) files(changes []span, titled bool, most int) {
-	if titled && changes[0].from == "" {
-		return
+// nothingWords say that a call has changed nothing, and whether it has failed.
+var nothingWords = map[bool]string{false: "it has changed nothing", true: "it has changed nothing: the call has failed"}
+
+// read makes the differences that are shown at once.
+func (q Question) read() Question {
+	if q.Changes != nil && q.texts == nil {
+		q.texts = texts(q.Changes)
 	}
-	changes = slices.Clone(changes)
-	slices.SortStableFunc(changes, func(a, b span) int { return cmp.Compare(a.order(), b.order()) })
+	return q
+}
+
+// lead is how many lines there are at least for what changes, where there are many.
+const lead = 10
+
+// changes writes what changes, in about so many rows: first what must not be overlooked,
+// which is not folded, and then the rest, each with its difference. Titles are folded
+// last, and what is around differences first.
+func (p *page) changes(q Question, titled bool, most int) {
+	var items []item
+	for _, t := range q.Changes.Told(max(most, lead)) {
+		i := item{Told: t}
+		if t.Alone {
+			i.text = q.texts[t.Changes[0]]
+		}
+		p.folded = p.folded || !t.Alone && len(t.Changes) > 0
+		items = append(items, i)
+		if !titled {
+			p.look(t.Words)
+		}
+	}
+	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
+	if rest >= 0 {
+		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })
+	} else {
+		rest = len(items)
+	}
+	rows := p.itemRows(items, titled, most)
+	first := slices.Concat(rows[:rest]...)
+	p.barred(first, 0)
+	if rest > 0 {
+		p.first = len(p.out)
+	}
+	p.barred(slices.Concat(rows[rest:]...), max(most-len(first), leastFolded))
+	hidden := 0
+	for _, t := range q.texts {
+		hidden += t.Hidden
+	}
+	if hidden > 0 {
+		p.warn(fmt.Sprintf("%d lines of it hold a known secret, which is not shown", hidden))
+	}
+}
+
+// itemRows are the rows of lines, with differences as far as there is room for these.
+func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	show := func(context around) (titles, texts [][]row, total int) {
-		for _, s := range changes {
-			title, text := s.rows(p.v.width(), context), []row(nil)
-			if s.from != "" {
-				title, text = nil, title
+		for _, i := range items {
+			var title, text []row
+			if i.text != nil {
+				text = rowsOfLines(linesOf(i.text), digits(i.text), p.v.width(), context)
 			}
-			if s.from != "" && !titled {
-				title = rowsOf("", s.title()+"  "+s.counts(), "", p.v.width())
+			if !titled {
+				title = p.title(i)
 			}
 			titles, texts, total = append(titles, title), append(texts, text), total+len(title)+len(text)
 		}
 		return titles, texts, total
 	}
-	context := aLine
-	if p.all {
-		context = everything
-	}
-	titles, texts, total := show(context)
-	if !p.all && total > most {
+	titles, texts, total := show(aLine)
+	if total > most {
 		titles, texts, _ = show(nothing)
 	}
-	each := sharesOf(changes, texts, most-len(slices.Concat(titles...)))
-	var rows []row
-	hidden := 0
+	for _, i := range items {
+		if i.text != nil && !titled {
+			for _, l := range linesOf(i.text) {
+				p.look(l.Text)
+			}
+		}
+	}
+	each := sharesOf(items, texts, most-len(slices.Concat(titles...)))
+	rows, hidden := make([][]row, len(items)), 0
 	for i, text := range texts {
-		each := each[changes[i].order()]
-		rows = append(rows, titles[i]...)
+		each := each[max(items[i].order()-1, 0)]
+		rows[i] = titles[i]
 		switch {
-		case p.all || len(text) <= each:
-			rows = append(rows, text...)
+		case len(text) <= each:
+			rows[i] = append(rows[i], text...)
 		case each < leastFolded:
 			hidden++
 		default:
 			text, _ = folded(text, each, p.v.width())
-			rows = append(rows, text...)
+			rows[i] = append(rows[i], text...)
 			p.folded = true
 		}
 	}
 	if hidden > 0 {
-		rows = append(rows, notes(p.v.width(), "what changes in %d of %d files is folded", hidden, len(texts))...)
+		last := len(rows) - 1
+		rows[last] = append(rows[last], notes(p.v.width(), "what changes in %d of %d files is folded", hidden, len(texts))...)
 		p.folded = true
 	}
-	p.barred(rows, max(most, leastFolded))
+	return rows
 }
 
-// sharesOf is how many rows each text can have at most, by the order of its file. Those
-// that come last are left a few rows each, if that takes no more than a half.
-func sharesOf(changes []span, texts [][]row, left int) (each [2]int) {
+// maxTitle is how many rows a line has at most that tells of changes.
+const maxTitle = 4
+
+// title is a line that tells of changes, with how many lines of a file come and go.
+func (p *page) title(i item) []row {
+	words := i.Words
+	if c := counts(i.text); c != "" {
+		words += "  " + c
+	}
+	if i.Red {
+		return behind(alarm, terminal.Red, inRows(counted(words), p.v.width()))
+	}
+	rows := rowsOf("", words, "", p.v.width())
+	if p.all {
+		return rows
+	}
+	rows, cut := folded(rows, maxTitle, p.v.width())
+	p.folded = p.folded || cut
+	return rows
+}
+
+// sharesOf is how many rows each text can have at most, by whether its file is new. Those
+// that are new are left a few rows each, if that takes no more than a half.
+func sharesOf(items []item, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
-	for i, s := range changes {
-		lengths[s.order()] = append(lengths[s.order()], len(texts[i]))
+	for i, item := range items {
+		order := max(item.order()-1, 0)
+		lengths[order] = append(lengths[order], len(texts[i]))
 	}
 	reserved := leastFolded * len(lengths[1])
 	if reserved > left/2 {
@@ -585,8 +659,9 @@ func details(v View, q Question) []string {
 		changed = append(changed, c.InWords()...)
 	}
 	p.titled("not as it was", strings.Join(changed, "\n"))
-	if text := q.Command + q.Changes; text != "" {
-		p.titled("its text", fmt.Sprintf("%d bytes, sha256 %.16x", len(text), sha256.Sum256([]byte(text))))
+	if q.Command != "" || q.Changes != nil {
+		changes := q.Changes.Digest()
+		p.titled("its text", fmt.Sprintf("sha256 %.16x", sha256.Sum256([]byte(q.Command+string(changes[:])))))
 	}
 	prompt := One(q)
 	for _, c := range append(prompt.choices, prompt.behind...) {

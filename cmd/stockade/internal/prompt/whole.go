@@ -1,0 +1,106 @@
+package prompt
+
+import (
+	"fmt"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/diff"
+)
+
+// pageRows is how many rows are shown at once of all that there is: a terminal forgets
+// what has left it for long.
+const pageRows = 1000
+
+// linesAtOnce is how many lines of a difference are made to rows at once.
+const linesAtOnce = 200
+
+// whole shows all that there is to some questions, page by page. Each difference is made
+// when its page comes.
+type whole struct {
+	qs   []Question
+	at   int        // of qs
+	next []int      // changes of that which were not shown yet; nil: it has not begun
+	text *diff.Text // that is being shown
+	seen int        // lines of it that were
+}
+
+// page is the next page. Behind the last one comes the first.
+func (w *whole) page(v View) []string {
+	p := page{v: v, all: true}
+	for len(p.out) < pageRows && w.at < len(w.qs) {
+		q := w.qs[w.at]
+		switch {
+		case w.next == nil:
+			w.begin(&p, q)
+		case w.text != nil:
+			w.lines(&p)
+		case len(w.next) > 0:
+			w.title(&p, q)
+		default:
+			w.at, w.next = w.at+1, nil
+		}
+	}
+	p.findings()
+	if w.at == len(w.qs) {
+		w.at = 0
+	} else {
+		for _, r := range notes(v.width(), "[d] goes on: %d changes come", len(w.next)) {
+			p.out = append(p.out, r.before+v.style(r.style, r.text))
+		}
+	}
+	return p.out
+}
+
+// begin shows what is not about one change alone.
+func (w *whole) begin(p *page, q Question) {
+	if len(w.qs) > 1 {
+		p.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", w.at+1, headline(q)))
+	}
+	p.texts(q, 0)
+	w.next = []int{}
+	if q.Changes == nil {
+		return
+	}
+	for _, t := range q.Changes.Told(len(q.Changes.Entries)) {
+		if !t.Alone {
+			p.look(t.Words)
+			p.barred(p.title(item{Told: t}), 0)
+		}
+	}
+	w.next = append(w.next, q.Changes.Order()...)
+}
+
+// title begins the next change.
+func (w *whole) title(p *page, q Question) {
+	i := w.next[0]
+	w.next, w.text, w.seen = w.next[1:], q.Changes.Text(i), 0
+	words := q.Changes.Headline(i)
+	p.look(words)
+	p.barred(p.title(item{Told: diff.Told{Words: words}, text: w.text}), 0)
+	if w.text.Err != nil {
+		p.warn(fmt.Sprintf("the content is not shown: %v", w.text.Err))
+	}
+	if w.text.Hidden > 0 {
+		p.warn(fmt.Sprintf("%d lines of it hold a known secret, which is not shown", w.text.Hidden))
+	}
+}
+
+// lines shows some more lines.
+func (w *whole) lines(p *page) {
+	lines, more := []line(nil), false
+	at := 0
+	for l := range allLines(w.text) {
+		if at++; at <= w.seen {
+			continue
+		}
+		if more = len(lines) == linesAtOnce; more {
+			break
+		}
+		lines = append(lines, l)
+		p.look(l.Text)
+	}
+	p.barred(rowsOfLines(lines, digits(w.text), p.v.width(), everything), 0)
+	if w.seen += len(lines); !more {
+		w.text = nil
+	}
+}

@@ -1,0 +1,643 @@
+package diff
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Set is what a call changes, as people are told of it: each change is a part of one
+// entry, or told by the facts of a repository. [New] makes it, and it does not change. It
+// is safe for concurrent use.
+type Set struct {
+	Dir          string        // names below it are shown relative to it
+	Changes      []tool.Change // first those that entries are about
+	Entries      []Entry       // the greatest care first
+	Repositories []Repository
+	Unshown      []Unshown // contents that [Set.Text] does not show
+	NoTime       bool      // the context has ended before all was looked at
+
+	why    map[int]Why // of what is unshown
+	held   []Content   // of all repositories; they count on from the changes
+	digest [sha256.Size]byte
+	source *source
+	hide   func(string) string // takes secrets out of a text; nil: there are none
+}
+
+// source is what sets of the same changes read from.
+type source struct {
+	budget *budget
+
+	mu     sync.Mutex // held while a content is read
+	closed bool
+}
+
+// Care says why a person must not overlook a change. The greatest comes first.
+type Care uint8
+
+// The cares. [New] is told of two; the others it sees.
+const (
+	Plain   Care = iota
+	Open         // anybody may write to it now, or it is executed as somebody else
+	Program      // it can be executed now
+	Special      // it is on the list of paths that need care
+	Gone         // it is removed
+	Runs         // git runs it, or goes by it
+	Held         // a commit or an index holds it, and the worktree does not
+)
+
+// Form is how many changes an entry stands for, and how they belong together.
+type Form uint8
+
+// The forms.
+const (
+	Single  Form = iota // one change, or a file that git holds
+	Tree                // a directory that comes or goes, with what is in it
+	Beside              // files of one kind in one directory
+	Several             // changes of one care in the directories of Places
+)
+
+// Entry is what is told of some changes.
+type Entry struct {
+	Form    Form
+	Care    Care
+	Change  tool.Change // the one, that of the directory, or the first
+	Where   string      // of what git holds, as in [Content]
+	Files   int         // how many files come, go or change
+	Dirs    int         // how many directories
+	Bytes   int64       // what the files have, or had
+	Members []int       // which changes, as in [Set.At]
+	Places  []Place     // of several
+}
+
+// Place is a directory, and how many changes are below it.
+type Place struct {
+	Dir     string
+	Changes int
+}
+
+// Why says why a content is not shown.
+type Why uint8
+
+// The reasons.
+const (
+	NoText     Why = iota // it is no text
+	TooLong               // there is too much before it
+	TooMany               // it is one of too many, and nobody has looked whether it is text
+	Unreadable            // it could not be read
+)
+
+// Fate is what becomes of a content.
+type Fate uint8
+
+// The fates.
+const (
+	MayChange Fate = iota
+	Changes
+	Stays
+	Goes
+)
+
+// Unshown is a content that is not shown.
+type Unshown struct {
+	Change int // as in [Set.At]
+	Why    Why
+	Bytes  int64 // that it has, or had
+	Fate   Fate
+	Err    error // of one that is unreadable
+}
+
+// matters reports whether something comes that nobody has seen.
+func (u Unshown) matters() bool { return u.Fate <= Changes }
+
+// Whole reports whether a person can see all that comes. If not, an answer holds for this
+// call alone.
+func (s *Set) Whole() bool {
+	if s == nil {
+		return true
+	}
+	hidden := func(r Repository) bool { return slices.ContainsFunc(r.Facts, func(f Fact) bool { return f.Unseen }) }
+	return !s.NoTime && !slices.ContainsFunc(s.Unshown, Unshown.matters) && !slices.ContainsFunc(s.Repositories, hidden)
+}
+
+// Empty reports whether nothing is changed.
+func (s *Set) Empty() bool { return len(s.Changes) == 0 }
+
+// At is a change, or behind them what git holds.
+func (s *Set) At(i int) tool.Change {
+	if i >= len(s.Changes) {
+		return s.held[i-len(s.Changes)].Change
+	}
+	return s.Changes[i]
+}
+
+// Digest identifies all that a person can be shown.
+func (s *Set) Digest() [sha256.Size]byte {
+	if s == nil {
+		return [sha256.Size]byte{}
+	}
+	return s.digest
+}
+
+// Redacted is the set without secrets, which hide takes out of each text that is shown.
+func (s *Set) Redacted(hide func(string) string) *Set {
+	if s == nil {
+		return nil
+	}
+	clean := *s
+	clean.hide = hide
+	return &clean
+}
+
+// Close waits for who reads a content, and lets nobody begin: what it is read from may
+// end.
+func (s *Set) Close() {
+	if s != nil {
+		s.source.mu.Lock()
+		defer s.source.mu.Unlock()
+		s.source.closed = true
+	}
+}
+
+// New is what people are told of changes. Names are relative to dir where they are below
+// it. care says which changes are [Special] and which git [Runs], and else [Plain]; nil: it
+// is not known. After the end of ctx nothing is read. Contents can be read until [Set.Close].
+func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care) *Set {
+	s := group(ctx, changes, dir, care)
+	s.look(ctx)
+	s.NoTime = s.NoTime || ctx.Err() != nil
+	return s
+}
+
+// group is a set of which no content was read but what git wrote, and what may have moved.
+func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care) *Set {
+	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
+	found, others := repositories(changes, s.source.budget)
+	var told []tool.Change
+	for _, r := range found {
+		r, rest := r.told(ctx)
+		others, told = append(others, rest...), append(told, r.Told...)
+		s.Repositories, s.held = append(s.Repositories, r), append(s.held, r.Held...)
+	}
+	others = moves(ctx, others, s.source.budget)
+	s.Changes = slices.Concat(others, told)
+	cares := make([]Care, len(others))
+	for i, c := range others {
+		cares[i] = careOf(c, care)
+	}
+	s.Entries = grouped(others, cares)
+	for i, h := range s.held {
+		s.Entries = append(s.Entries, Entry{Care: Held, Change: h.Change, Where: h.Where, Files: 1, Members: []int{len(s.Changes) + i}})
+	}
+	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Care, a.Care), cmp.Compare(a.order(), b.order()))
+	})
+	s.NoTime = ctx.Err() != nil
+	return s
+}
+
+// order is where it stands among those of its care: what nothing happens to but a time
+// comes last.
+func (e Entry) order() int {
+	if e.Change.Kind == tool.Times {
+		return 1
+	}
+	return 0
+}
+
+func careOf(c tool.Change, care func(tool.Change) Care) Care {
+	known := Plain
+	if care != nil {
+		known = care(c)
+	}
+	var was fs.FileMode
+	if c.Before != nil {
+		was = c.Before.Mode
+	}
+	switch {
+	case c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved:
+		return Gone
+	case known != Plain:
+		return known
+	case c.After == nil || c.After.Mode.Type() == fs.ModeSymlink:
+	case regular(c.After) && c.After.Mode&0o111 != 0 && was&0o111 == 0:
+		return Program
+	case bitsForOthers(c.After.Mode)&^was != 0:
+		return Open
+	}
+	return Plain
+}
+
+// minGroup is how many changes there are at least of which some are told as one.
+const minGroup = 12
+
+// minTimes is minGroup for files of which nothing but the time is another.
+const minTimes = 3
+
+// grouped makes one entry of the changes below each directory that is new or gone, and of
+// files that are new or changed in another one, if there are many.
+func grouped(changes []tool.Change, cares []Care) []Entry {
+	order := make([]int, len(changes))
+	keys := make([]string, len(changes))
+	for i, c := range changes {
+		order[i], keys[i] = i, strings.ReplaceAll(c.Path, "/", "\x00") // what is below a directory follows it
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
+	var all []Entry
+	tree := -1 // the last that may hold what follows
+	for _, i := range order {
+		c := changes[i]
+		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, cares[i]) {
+			all[tree].Form = Tree
+			all[tree].add(c, i)
+			continue
+		}
+		e := Entry{Care: cares[i], Change: c, Members: []int{i}}
+		e.measure(c)
+		if c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved {
+			if tree < 0 || !strings.HasPrefix(c.Path, all[tree].Change.Path+"/") || all[tree].Change.Kind != c.Kind {
+				tree = len(all)
+			}
+		}
+		all = append(all, e)
+	}
+	return besides(all)
+}
+
+// besides makes one entry of many files of one kind in one directory.
+func besides(all []Entry) []Entry {
+	type place struct {
+		kind tool.ChangeKind
+		care Care
+		dir  string
+	}
+	fits := func(e Entry) bool {
+		kind := e.Change.Kind
+		return (kind == tool.Created || kind == tool.Modified || kind == tool.Times) && regular(e.Change.After) && (e.Care == Plain || e.Care == Program)
+	}
+	placeOf := func(e Entry) place { return place{e.Change.Kind, e.Care, filepath.Dir(e.Change.Path)} }
+	in := map[place]int{}
+	for _, e := range all {
+		if fits(e) {
+			in[placeOf(e)]++
+		}
+	}
+	first := map[place]int{}
+	short := all[:0]
+	for _, e := range all {
+		p := placeOf(e)
+		if in[p] < minGroup && (p.kind != tool.Times || in[p] < minTimes) || !fits(e) {
+			short = append(short, e)
+		} else if i, ok := first[p]; ok {
+			short[i].add(e.Change, e.Members[0])
+		} else {
+			first[p] = len(short)
+			e.Form = Beside
+			short = append(short, e)
+		}
+	}
+	return short
+}
+
+// add makes a change a part of an entry.
+func (e *Entry) add(c tool.Change, i int) {
+	e.Members = append(e.Members, i)
+	e.measure(c)
+}
+
+func (e *Entry) measure(c tool.Change) {
+	v := cmp.Or(c.After, c.Before)
+	switch {
+	case v != nil && v.Mode.IsDir() || c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved:
+		e.Dirs++
+	default:
+		e.Files++
+		if regular(v) {
+			e.Bytes += v.Size
+		}
+	}
+}
+
+// holds reports whether a change is a part of what a directory is told as.
+func (e *Entry) holds(c tool.Change, care Care) bool {
+	if !strings.HasPrefix(c.Path, e.Change.Path+"/") {
+		return false
+	}
+	switch e.Change.Kind {
+	case tool.DirectoryCreated:
+		return care == Plain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && regular(c.After))
+	case tool.DirectoryRemoved:
+		return c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved
+	}
+	return false
+}
+
+// named is how many entries of a care are named where all are too many.
+const named = 2
+
+// short are the entries in at most about so many: of those of one care that are too many
+// there is one for all, and at the end one for what is plain and has no room.
+func (s *Set) short(most int) (out []Entry) {
+	if len(s.Entries) <= most {
+		return s.Entries
+	}
+	byCare := map[Care][]Entry{}
+	careful := 0
+	for _, e := range s.Entries {
+		byCare[e.Care] = append(byCare[e.Care], e)
+		if e.Care != Plain {
+			careful++
+		}
+	}
+	for care := Held; care > Plain; care-- {
+		if es := byCare[care]; careful <= most/2 || len(es) <= named {
+			out = append(out, es...)
+		} else {
+			out = append(out, s.several(es))
+		}
+	}
+	plain := byCare[Plain]
+	if room := max(most-len(out), 1); len(plain) > room {
+		out = append(out, plain[:room-1]...)
+		plain = []Entry{s.several(plain[room-1:])}
+	}
+	return append(out, plain...)
+}
+
+// several is one entry for all of these.
+func (s *Set) several(entries []Entry) Entry {
+	out := Entry{Form: Several, Care: entries[0].Care, Change: entries[0].Change}
+	dirs := map[string]int{}
+	for _, e := range entries {
+		out.Files, out.Dirs, out.Bytes = out.Files+e.Files, out.Dirs+e.Dirs, out.Bytes+e.Bytes
+		out.Members = append(out.Members, e.Members...)
+		if e.Form == Tree {
+			dirs[e.Change.Path] += len(e.Members)
+		} else {
+			dirs[filepath.Dir(e.Change.Path)] += len(e.Members)
+		}
+	}
+	out.Places = places(dirs)
+	return out
+}
+
+// maxPlaces is how many directories are named of several changes.
+const maxPlaces = 4
+
+// places are the directories in which so many changes are, or those above them where
+// these are too many. Every change is counted.
+func places(dirs map[string]int) (out []Place) {
+	const maxLevels = 16 // below what all have in common
+	top := ""
+	for dir := range dirs {
+		if top == "" {
+			top = dir
+		}
+		for top != "/" && top != "." && dir != top && !strings.HasPrefix(dir, top+"/") {
+			top = filepath.Dir(top)
+		}
+	}
+	best := map[string]int{}
+	for _, n := range dirs {
+		best[top] += n
+	}
+	for level := 1; level <= maxLevels; level++ {
+		next := map[string]int{}
+		for dir, n := range dirs {
+			next[upTo(dir, len(strings.TrimSuffix(top, "/")), level)] += n
+			if len(next) > maxPlaces {
+				break
+			}
+		}
+		if len(next) > maxPlaces {
+			break
+		}
+		best = next
+	}
+	for dir, n := range best {
+		out = append(out, Place{dir, n})
+	}
+	slices.SortFunc(out, func(a, b Place) int { return cmp.Or(cmp.Compare(b.Changes, a.Changes), strings.Compare(a.Dir, b.Dir)) })
+	return out
+}
+
+// upTo is a path with so many names at most behind its first bytes.
+func upTo(path string, from, names int) string {
+	for i := from + 1; i < len(path); i++ {
+		if path[i] == '/' {
+			if names--; names == 0 {
+				return path[:i]
+			}
+		}
+	}
+	return path
+}
+
+// bulk is how many bytes two contents have together, from which on a difference is large.
+const bulk = 8 << 10
+
+// Order is the order in which changes are shown one by one: those with a care first, and
+// those with large contents last.
+func (s *Set) Order() (order []int) {
+	type key struct {
+		care Care
+		size int64
+	}
+	keys := make([]key, len(s.Changes)+len(s.held))
+	for _, e := range s.Entries {
+		order = append(order, e.Members...)
+		for _, i := range e.Members {
+			keys[i].care = e.Care
+			if size := sizeOf(s.At(i)); size > bulk {
+				keys[i].size = size
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(keys[b].care, keys[a].care), cmp.Compare(keys[a].size, keys[b].size))
+	})
+	return order
+}
+
+// Size is how many bytes the contents of a change have that [Set.Text] compares.
+func (s *Set) Size(i int) int64 { return sizeOf(s.At(i)) }
+
+// sizeOf is how many bytes the contents have that are compared.
+func sizeOf(c tool.Change) (n int64) {
+	if c.Kind == tool.Times || c.Kind == tool.ModeChanged {
+		return 0
+	}
+	for _, v := range []*tool.Version{c.Before, c.After} {
+		if regular(v) {
+			n += v.Size
+		}
+	}
+	return n
+}
+
+// What is shown of contents, and looked at before that.
+const (
+	maxShown  = 64 << 20 // bytes of all contents
+	maxLooked = 10_000   // contents
+)
+
+// look reads all contents that can be shown, and finds out which cannot.
+func (s *Set) look(ctx context.Context) {
+	sums := sha256.New()
+	for _, c := range s.Changes {
+		describe(sums, c)
+	}
+	for _, h := range s.held {
+		fmt.Fprintf(sums, "%q", h.Where)
+		describe(sums, h.Change)
+	}
+	for _, r := range s.Repositories {
+		fmt.Fprintf(sums, "%q %q", r.Root, r.Facts)
+	}
+	left, looked := int64(maxShown), 0
+	s.why = map[int]Why{}
+	for _, i := range s.Order() {
+		c := s.At(i)
+		size := sizeOf(c)
+		if size == 0 {
+			continue
+		}
+		u := Unshown{Change: i, Bytes: cmp.Or(c.After, c.Before).Size}
+		looked++
+		switch {
+		case looked > maxLooked || ctx.Err() != nil:
+			u.Why = TooMany
+		case size > left:
+			u.Why = TooLong
+		default:
+			left -= size
+			before, after, err := raws(c, maxShown)
+			sums.Write(before.sum[:])
+			sums.Write(after.sum[:])
+			if err == nil && before.text && after.text {
+				continue
+			}
+			if u.Err = err; err != nil {
+				u.Why = Unreadable
+			} else if regular(c.Before) && regular(c.After) && before.sum == after.sum {
+				u.Fate = Stays
+			} else {
+				u.Fate = Changes
+			}
+		}
+		switch {
+		case c.After == nil:
+			u.Fate = Goes
+		case u.Fate == MayChange && ctx.Err() == nil:
+			u.Fate = s.source.fate(c)
+		}
+		s.Unshown, s.why[i] = append(s.Unshown, u), u.Why
+	}
+	sums.Sum(s.digest[:0])
+}
+
+// describe writes what is known of a change.
+func describe(w io.Writer, c tool.Change) {
+	fmt.Fprintf(w, "%q %q %q", c.Path, c.From, c.Kind)
+	for _, v := range []*tool.Version{c.Before, c.After} {
+		if v != nil {
+			fmt.Fprintf(w, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.Twin, v.Names, v.ModTime)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// fate says of contents that are not shown whether they differ.
+func (s *source) fate(c tool.Change) Fate {
+	switch {
+	case !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size:
+		return Changes
+	case c.Before.Size > maxEqual || !take(&s.budget.equal, 2*c.Before.Size):
+		return MayChange
+	}
+	before, err := c.Before.SHA256()
+	if err != nil {
+		return MayChange
+	}
+	if after, err := c.After.SHA256(); err != nil || after != before {
+		return Changes
+	}
+	return Stays
+}
+
+// maxEqual is how large a file is at most that is read to see whether it is another's copy.
+const maxEqual = 64 << 20
+
+// raw is what is known of a content that was read.
+type raw struct {
+	sum  [sha256.Size]byte
+	text bool
+}
+
+func raws(c tool.Change, most int64) (before, after raw, err error) {
+	read := func(v *tool.Version) (r raw, err error) {
+		if !regular(v) {
+			return raw{text: true}, nil
+		}
+		data, err := whole(v, most)
+		if err == nil {
+			_, _, r.text = decoded(data)
+			r.sum = sha256.Sum256(data)
+		}
+		return r, err
+	}
+	if before, err = read(c.Before); err == nil {
+		after, err = read(c.After)
+	}
+	return before, after, err
+}
+
+var errClosed = errors.New("the call does not wait for an answer any more")
+
+// Text is the difference of a change, as in [Set.At]. It is made anew each time.
+func (s *Set) Text(i int) *Text {
+	c := s.At(i)
+	if sizeOf(c) == 0 {
+		return &Text{Change: c}
+	}
+	s.source.mu.Lock()
+	defer s.source.mu.Unlock()
+	switch why, ok := s.why[i]; {
+	case s.source.closed:
+		return &Text{Change: c, Err: errClosed}
+	case ok:
+		return &Text{Change: c, Err: errors.New(why.words(1))}
+	}
+	before, after, err := texts(c, maxShown)
+	if err != nil {
+		return &Text{Change: c, Err: err}
+	}
+	return compare(c, before, after, s.hide)
+}
+
+// Of is the change of one text file in unified format, 64 KiB at most, and how many
+// lines it adds and removes, all of them counted. Names are as in [New]. It is empty for
+// what is no text, or has more than 128 KiB before or after, and where secret says yes to
+// one of both: of a secret of several lines a diff may have a few, which nobody knows for
+// a part of it.
+func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
+	before, after, err := texts(c, maxText)
+	if err != nil {
+		return "", 0, 0
+	}
+	t := compare(c, before, after, nil)
+	if secret([]byte(before.text)) || secret([]byte(after.text)) {
+		return "", t.Added, t.Removed
+	}
+	return cut((&Set{Dir: dir}).unified(t)), t.Added, t.Removed
+}

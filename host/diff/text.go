@@ -1,0 +1,374 @@
+package diff
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Text is the difference of one file.
+type Text struct {
+	Change         tool.Change
+	Notes          []Note // of all of the file
+	Hunks          []Hunk // nil: no line differs
+	Added, Removed int    // lines
+	Hidden         int    // lines in which something is hidden
+	Err            error  // why nothing of it is shown
+}
+
+// Hunk is a place of a file where lines differ, with those around them.
+type Hunk struct {
+	Was, Is int // the numbers of the first lines
+	Runs    []Run
+}
+
+// Run is some lines in a row. Op is '-' where they go, '+' where they come, and else ' '.
+type Run struct {
+	Op   byte
+	Text string
+}
+
+// Line is one line of a hunk, and how often it stands there in a row.
+type Line struct {
+	Op     byte
+	Number int // of a line that goes in the former file, of any other in the new one
+	Text   string
+	NoEnd  bool // it has no end, and is the last of its file
+	Times  int
+}
+
+// NoteKind is what a [Note] says.
+type NoteKind uint8
+
+// The kinds.
+const (
+	NoteEnds            NoteKind = iota // the lines of a new file end as To says
+	NoteEndsChange                      // lines end otherwise now
+	NoteEncoding                        // it has the encoding To
+	NoteEncodingChanges                 // it has another encoding now
+)
+
+// Note is what is to be known of all of a file.
+type Note struct {
+	Kind     NoteKind
+	From, To string
+}
+
+// content is a text, and how a file has it.
+type content struct{ text, encoding string }
+
+// fits reports whether the encoding of another content may be that of this one, too.
+func (c content) fits(other content) bool {
+	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	return c == content{} || c.encoding == "" && ascii && other.encoding == windows
+}
+
+// compare is the difference between two contents of a change. Where all lines end in CRLF
+// that is not in the lines.
+func compare(c tool.Change, before, after content, hide func(string) string) *Text {
+	t := &Text{Change: c}
+	if before == after {
+		return t
+	}
+	was, wasEnds := ends(before.text)
+	is, isEnds := ends(after.text)
+	switch {
+	case c.Before == nil && isEnds == "CRLF":
+		t.Notes = append(t.Notes, Note{NoteEnds, "", isEnds})
+	case wasEnds != "" && isEnds != "" && wasEnds != isEnds:
+		t.Notes = append(t.Notes, Note{NoteEndsChange, wasEnds, isEnds})
+	}
+	if wasEnds == mixed || isEnds == mixed { // then each shows
+		was, is = before.text, after.text
+	}
+	switch encoding := cmp.Or(after.encoding, before.encoding); {
+	case before.encoding != after.encoding && !before.fits(after) && !after.fits(before):
+		t.Notes = append(t.Notes, Note{NoteEncodingChanges, cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8")})
+	case encoding != "":
+		t.Notes = append(t.Notes, Note{NoteEncoding, "", encoding})
+	}
+	if was == is {
+		return t
+	}
+	t.Hunks = hunks(was, is)
+	for _, h := range t.Hunks {
+		for _, r := range h.Runs {
+			switch r.Op {
+			case '+':
+				t.Added += lineCount(r.Text)
+			case '-':
+				t.Removed += lineCount(r.Text)
+			}
+		}
+	}
+	if hide != nil {
+		t.conceal(was, is, hide)
+	}
+	return t
+}
+
+// mixed says that lines end both ways.
+const mixed = "a mix of both"
+
+// ends is a text without the CR at the end of its lines, and how these end; empty if none
+// does.
+func ends(text string) (without, end string) {
+	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
+	switch {
+	case all == 0:
+		return text, ""
+	case crlf == 0:
+		return text, "LF"
+	case crlf < all:
+		return text, mixed
+	}
+	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
+}
+
+// maxCompared is how many lines of two texts are compared with each other. Of more, all
+// go and all come.
+const maxCompared = 1 << 20
+
+// hunks are the places where two texts differ.
+func hunks(was, is string) []Hunk {
+	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
+	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
+		edits = udiff.Lines(was, is)
+	}
+	var out []Hunk
+	at, wasLine, isLine := 0, 1, 1 // behind the edit before
+	add := func(op byte, text string) {
+		if h := &out[len(out)-1]; text != "" {
+			h.Runs = append(h.Runs, Run{op, text})
+		}
+	}
+	for _, e := range edits {
+		between := was[at:e.Start]
+		n := lineCount(between)
+		if len(out) > 0 && n <= 2*contextFor {
+			add(' ', between)
+		} else {
+			if len(out) > 0 {
+				add(' ', firstLines(between, contextFor))
+			}
+			before := between[len(between)-len(lastLines(between, contextFor)):]
+			out = append(out, Hunk{Was: wasLine + n - lineCount(before), Is: isLine + n - lineCount(before)})
+			add(' ', before)
+		}
+		add('-', was[e.Start:e.End])
+		add('+', e.New)
+		at = e.End
+		wasLine, isLine = wasLine+n+lineCount(was[e.Start:e.End]), isLine+n+lineCount(e.New)
+	}
+	if len(out) > 0 {
+		add(' ', firstLines(was[at:], contextFor))
+	}
+	return out
+}
+
+// Bytes is how many bytes the lines have.
+func (t *Text) Bytes() (n int) {
+	for _, h := range t.Hunks {
+		for _, r := range h.Runs {
+			n += len(r.Text)
+		}
+	}
+	return n
+}
+
+// Ends are the numbers behind the last lines of a hunk.
+func (h Hunk) Ends() (was, is int) {
+	was, is = h.Was, h.Is
+	for _, r := range h.Runs {
+		if r.Op != '+' {
+			was += lineCount(r.Text)
+		}
+		if r.Op != '-' {
+			is += lineCount(r.Text)
+		}
+	}
+	return was, is
+}
+
+// lineCount is how many lines a text has; the last one may have no end.
+func lineCount(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
+}
+
+func firstLines(text string, n int) string {
+	at := 0
+	for ; n > 0 && at < len(text); n-- {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return text
+		}
+		at += i + 1
+	}
+	return text[:at]
+}
+
+func lastLines(text string, n int) string {
+	at := len(text)
+	for ; n > 0 && at > 0; n-- {
+		at = strings.LastIndexByte(text[:at-1], '\n') + 1
+	}
+	return text[at:]
+}
+
+// Lines are those of a hunk. Equal ones in a row are one line with a number of times.
+func (h Hunk) Lines() iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		was, is := h.Was, h.Is
+		for _, r := range h.Runs {
+			for rest := r.Text; rest != ""; {
+				text, after, ended := strings.Cut(rest, "\n")
+				l := Line{Op: r.Op, Number: is, Text: text, NoEnd: !ended, Times: 1}
+				for next := text + "\n"; ended && strings.HasPrefix(after, next); l.Times++ {
+					after = after[len(next):]
+				}
+				if r.Op == '-' {
+					l.Number = was
+				}
+				if r.Op != '+' {
+					was += l.Times
+				}
+				if r.Op != '-' {
+					is += l.Times
+				}
+				if rest = after; !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// concealed stands for a line of which it is not known what to hide.
+const concealed = "[redacted]"
+
+// conceal takes secrets out of the lines. They are looked for in whole texts: one of
+// several lines may be there in part.
+func (t *Text) conceal(was, is string, hide func(string) string) {
+	before, after := clean(was, hide), clean(is, hide)
+	if before == nil && after == nil {
+		return
+	}
+	for i := range t.Hunks {
+		h := &t.Hunks[i]
+		a, b := h.Was-1, h.Is-1
+		for j := range h.Runs {
+			r := &h.Runs[j]
+			n := lineCount(r.Text)
+			lines, from := after, b
+			if r.Op == '-' || lines == nil && r.Op == ' ' {
+				lines, from = before, a
+			}
+			if lines != nil {
+				t.Hidden += r.replace(lines[from : from+n])
+			}
+			if r.Op != '+' {
+				a += n
+			}
+			if r.Op != '-' {
+				b += n
+			}
+		}
+	}
+}
+
+// replace puts other lines in the place of those of a run, and says how many differ.
+func (r *Run) replace(lines []string) (differ int) {
+	var out strings.Builder
+	i := 0
+	for line := range strings.Lines(r.Text) {
+		if text := strings.TrimSuffix(line, "\n"); text != lines[i] {
+			differ++
+		}
+		out.WriteString(lines[i])
+		if strings.HasSuffix(line, "\n") {
+			out.WriteByte('\n')
+		}
+		i++
+	}
+	r.Text = out.String()
+	return differ
+}
+
+// clean are the lines of a text without secrets; nil if there are none in it. Where a
+// secret has several lines, each is concealed.
+func clean(text string, hide func(string) string) []string {
+	hidden := hide(text)
+	if hidden == text {
+		return nil
+	}
+	split := func(s string) []string { return strings.Split(strings.TrimSuffix(s, "\n"), "\n") }
+	raw, lines := split(text), split(hidden)
+	if len(raw) == len(lines) {
+		return lines
+	}
+	first := 0
+	for first < min(len(raw), len(lines)) && raw[first] == lines[first] {
+		first++
+	}
+	last := 0
+	for last < min(len(raw), len(lines))-first && raw[len(raw)-1-last] == lines[len(lines)-1-last] {
+		last++
+	}
+	out := slices.Clone(raw)
+	for i := first; i < len(raw)-last; i++ {
+		out[i] = concealed
+	}
+	return out
+}
+
+// texts are the contents of a change, of most bytes at most each.
+func texts(c tool.Change, most int64) (before, after content, err error) {
+	if before, err = contentOf(c.Before, most); err == nil {
+		after, err = contentOf(c.After, most)
+	}
+	return before, after, err
+}
+
+var errNoText = errors.New("it is no text")
+
+// contentOf is the content of a version that is text; empty for one that is not there or
+// has no content.
+func contentOf(v *tool.Version, most int64) (content, error) {
+	if !regular(v) {
+		return content{}, nil
+	}
+	data, err := whole(v, most)
+	if err != nil {
+		return content{}, err
+	}
+	text, encoding, ok := decoded(data)
+	if !ok {
+		return content{}, errNoText
+	}
+	return content{text, encoding}, nil
+}
+
+// whole is all of a content, of most bytes at most.
+func whole(v *tool.Version, most int64) ([]byte, error) {
+	if v.Size > most {
+		return nil, errTooLong
+	}
+	data, err := head(v, most+1)
+	if err == nil && int64(len(data)) > most {
+		err = errTooLong
+	}
+	return data, err
+}
+
+var errTooLong = errors.New("it is too long to compare")

@@ -1,0 +1,487 @@
+package diff
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// What a text of ours has at most. The rest is counted.
+const (
+	maxNamed  = 1000      // changes
+	maxChange = 64 << 10  // bytes of the diff of one file
+	maxTotal  = 256 << 10 // bytes of all diffs
+	maxWord   = 100       // bytes of what a file holds that is told in words
+)
+
+// Unified describes changes in words, and then text files with their differences in
+// unified format, as far as there is room.
+func Unified(ctx context.Context, changes []tool.Change, dir string) string {
+	return New(ctx, changes, dir, nil).String()
+}
+
+// String describes the set as text: what it tells in short, each by its name where that
+// says more, and differences in unified format.
+func (s *Set) String() string {
+	if s == nil {
+		return ""
+	}
+	var out strings.Builder
+	short := s.Told(maxNamed)
+	for _, t := range short {
+		out.WriteString(t.Words + "\n")
+	}
+	room := out.Len() + maxTotal
+	order := s.Order()
+	if len(short) < len(order) {
+		fmt.Fprintf(&out, "\nall of these %d:\n", len(order))
+		for _, at := range order[:min(len(order), maxNamed)] {
+			out.WriteString(s.Headline(at) + "\n")
+		}
+		if more := len(order) - maxNamed; more > 0 {
+			fmt.Fprintf(&out, "... and %d more\n", more)
+		}
+	}
+	for i, at := range order {
+		if out.Len() > room || i == maxNamed {
+			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(order)-i)
+			break
+		}
+		if t := s.Text(at); t.Err == nil {
+			out.WriteString(cut(s.unified(t)))
+		}
+	}
+	return out.String()
+}
+
+// Summary describes changes in short, in at most so many lines, of which the last may
+// say how many there are beyond.
+func Summary(ctx context.Context, changes []tool.Change, dir string, most int) (lines []string) {
+	for _, t := range group(ctx, changes, dir, nil).Told(most) {
+		lines = append(lines, t.Words)
+	}
+	return lines
+}
+
+// Told is a line of words, and what it stands for.
+type Told struct {
+	Words   string
+	Red     bool // it says that something is not shown
+	Care    Care
+	Changes []int // which of [Set.Changes], if it is of these
+	Alone   bool  // it tells all of the one change
+}
+
+// Told are the lines that tell of all changes, in at most about so many: what a person
+// must not overlook, what git has done, what is not shown, and then the rest.
+func (s *Set) Told(most int) (out []Told) {
+	add := func(words string, red bool) { out = append(out, Told{Words: words, Red: red}) }
+	entries := s.short(most)
+	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
+	entry := func(e Entry) {
+		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Alone: e.Form == Single})
+	}
+	for _, e := range entries[:plain] {
+		entry(e)
+	}
+	if s.NoTime {
+		add("there was no time to look at all of this", true)
+	}
+	for _, r := range s.Repositories {
+		s.repository(r, add)
+	}
+	s.unshown(add)
+	for _, e := range entries[plain:] {
+		entry(e)
+	}
+	return out
+}
+
+// repository adds what git has done in one; what nobody has looked at in a line of its own.
+func (s *Set) repository(r Repository, add func(words string, red bool)) {
+	begin := "git: "
+	if name := s.name(r.Root); name != "." {
+		begin = "git in " + name + ": "
+	}
+	var seen []string
+	for _, f := range r.Facts {
+		words := f.redacted(s.hide).words()
+		if f.Unseen {
+			add(begin+words, true)
+		} else {
+			seen = append(seen, words)
+		}
+	}
+	if len(seen) > 0 {
+		add(begin+strings.Join(seen, "; "), false)
+	}
+}
+
+// maxUnshown is how many contents that are not shown have a line each.
+const maxUnshown = 3
+
+// unshown adds what is not shown of contents.
+func (s *Set) unshown(add func(words string, red bool)) {
+	if len(s.Unshown) <= maxUnshown {
+		for _, u := range s.Unshown {
+			c := s.At(u.Change)
+			add(s.name(c.Path)+": "+u.Why.words(1)+u.words(c), u.matters())
+		}
+		return
+	}
+	for i := range len(whys) * len(fates) {
+		why, fate := Why(i/len(fates)), Fate(i%len(fates))
+		e, dirs := Entry{Form: Several}, map[string]int{}
+		for _, u := range s.Unshown {
+			if u.Why == why && u.Fate == fate {
+				e.Files++
+				e.Bytes += u.Bytes
+				dirs[filepath.Dir(s.At(u.Change).Path)]++
+			}
+		}
+		if e.Files > 0 {
+			e.Places = places(dirs)
+			add(fmt.Sprintf("the content of %s is not shown%s, for %s: %s (%s)", count(e.Files, "file"), fates[fate], why.words(e.Files), s.placeWords(e), size(e.Bytes)),
+				Unshown{Fate: fate}.matters())
+		}
+	}
+}
+
+// fates are what becomes of a content that is not shown.
+var fates = [...]string{MayChange: ", and may change", Changes: "", Stays: ", and stays", Goes: ", and goes"}
+
+// words are what a person reads of an entry, in one line.
+func (s *Set) words(e Entry) string {
+	c := e.Change
+	switch {
+	case e.Form == Several:
+		return s.severalWords(e)
+	case e.Form == Beside && c.Kind == tool.Times:
+		return fmt.Sprintf("times of %s in %s", count(e.Files, "file"), s.name(filepath.Dir(c.Path)))
+	case e.Form == Beside:
+		what := "file"
+		if e.Care == Program {
+			what = "executable"
+		}
+		return fmt.Sprintf("%s %s in %s (%s)", c.Kind, count(e.Files, what), s.name(filepath.Dir(c.Path)), size(e.Bytes))
+	case e.Form == Tree && e.Files > 0:
+		mode := ""
+		if c.Kind == tool.DirectoryCreated {
+			mode = numbers(c)
+		}
+		return fmt.Sprintf("%s %s with %s (%s)%s", c.Kind, s.name(c.Path), count(e.Files, "file"), size(e.Bytes), mode)
+	case e.Care == Held && e.Where != "":
+		return fmt.Sprintf("commit %s holds another %s", id(e.Where), s.naming(c))
+	case e.Care == Held:
+		return "the index holds another " + s.naming(c)
+	}
+	return string(c.Kind) + " " + s.naming(c)
+}
+
+// Headline is the line about one change.
+func (s *Set) Headline(i int) string {
+	if i >= len(s.Changes) {
+		return s.words(Entry{Care: Held, Where: s.held[i-len(s.Changes)].Where, Change: s.At(i)})
+	}
+	return s.words(Entry{Change: s.At(i)})
+}
+
+// cares are what one and several of a care are.
+var cares = map[Care][2]string{
+	Plain:   {"other change", "other changes"},
+	Open:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
+	Program: {"executable", "executables"},
+	Special: {"path that needs care", "paths that need care"},
+	Runs:    {"file that git runs or goes by", "files that git runs or goes by"},
+	Held:    {"file that git holds otherwise than the worktree", "files that git holds otherwise than the worktree"},
+}
+
+// severalWords are the words for changes in several directories.
+func (s *Set) severalWords(e Entry) string {
+	what := ""
+	switch {
+	case e.Care == Gone && e.Files == 0:
+		what = "removed " + directories(e.Dirs)
+	case e.Care == Gone && e.Dirs == 0:
+		what = "removed " + count(e.Files, "file")
+	case e.Care == Gone:
+		what = "removed " + count(e.Files, "file") + " and " + directories(e.Dirs)
+	case e.Files+e.Dirs == 1:
+		what = "1 " + cares[e.Care][0]
+	default:
+		what = fmt.Sprintf("%d %s", e.Files+e.Dirs, cares[e.Care][1])
+	}
+	return fmt.Sprintf("%s: %s (%s)", what, s.placeWords(e), size(e.Bytes))
+}
+
+func directories(n int) string {
+	if n == 1 {
+		return "1 directory"
+	}
+	return fmt.Sprintf("%d directories", n)
+}
+
+// placeWords say how many are below which directories.
+func (s *Set) placeWords(e Entry) string {
+	var in []string
+	for _, p := range e.Places {
+		in = append(in, fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir))))
+	}
+	if len(in) == 1 {
+		return "in " + clip(s.name(e.Places[0].Dir))
+	}
+	return strings.Join(in, ", ")
+}
+
+// whys say why a content is not shown.
+var whys = [...][2]string{
+	NoText: {"it is no text", "they are no text"}, TooLong: {"there is too much of it", "there is too much of them"},
+	TooMany: {"nobody has looked whether it is text", "nobody has looked whether they are text"}, Unreadable: {"it cannot be read", "they cannot be read"},
+}
+
+func (w Why) words(n int) string {
+	if n == 1 {
+		return whys[w][0]
+	}
+	return whys[w][1]
+}
+
+// words say what becomes of the content.
+func (u Unshown) words(c tool.Change) string {
+	words := " (" + bytesOf(u.Bytes) + ")"
+	if regular(c.Before) && regular(c.After) {
+		words = ", and the content " + [...]string{MayChange: "may change", Changes: "changes", Stays: "stays"}[u.Fate] + words
+	}
+	if u.Err != nil {
+		words = ": " + word(clip(u.Err.Error())) + words
+	}
+	return words
+}
+
+// naming names what is changed, and says what of it is more than that.
+func (s *Set) naming(c tool.Change) string {
+	words := s.name(c.Path)
+	if c.Kind == tool.Renamed {
+		words += " from " + s.name(c.From)
+	}
+	for _, v := range []*tool.Version{c.After, c.Before} {
+		if v != nil && v.Mode&fs.ModeSymlink != 0 {
+			if v.Target != "" {
+				return words + " (symbolic link to " + word(s.concealed(v.Target)) + ")"
+			}
+			return words + " (symbolic link)"
+		}
+	}
+	if c.After != nil && c.After.Twin != "" {
+		words += " (the same file as " + s.name(c.After.Twin) + ")"
+	}
+	if c.Kind == tool.Modified && c.Before != nil && c.Before.Names > 1 {
+		words += fmt.Sprintf(" (one of %d names of a file: the others keep what it was)", c.Before.Names)
+	}
+	words += numbers(c)
+	if c.After != nil && c.After.ModTime != nil {
+		words += " (time set to " + c.After.ModTime.UTC().Format(time.RFC3339) + ")"
+	}
+	return words
+}
+
+// words are what a person reads of a note.
+func (n Note) words() string {
+	switch n.Kind {
+	case NoteEnds:
+		return "its lines end in " + n.To
+	case NoteEndsChange:
+		return "line endings change from " + n.From + " to " + n.To
+	case NoteEncodingChanges:
+		return "the encoding changes from " + n.From + " to " + n.To
+	}
+	return "it is in " + n.To
+}
+
+// NoteWords say what is to be known of all of a file; empty: nothing. No words of others
+// are in them.
+func (t *Text) NoteWords() (lines []string) {
+	for _, n := range t.Notes {
+		lines = append(lines, n.words())
+	}
+	if len(t.Hunks) == 0 && len(lines) > 0 {
+		return []string{strings.Join(lines, "; ") + ", and nothing else"}
+	}
+	return lines
+}
+
+// NoEnd says of a line that it has none.
+const NoEnd = `\ No newline at end of file`
+
+// unified is a difference in unified format. What is to be known of all of the file stands
+// in it behind the names, in lines that begin as the one which says that the last line has
+// no end.
+func (s *Set) unified(t *Text) string {
+	notes := t.NoteWords()
+	name := s.name(t.Change.Path)
+	if len(t.Hunks) == 0 {
+		if len(notes) == 0 {
+			return ""
+		}
+		return name + ": " + notes[0] + "\n"
+	}
+	from, to := "a/"+name, "b/"+name
+	if t.Change.Kind == tool.Renamed {
+		from = "a/" + s.name(t.Change.From)
+	}
+	if t.Change.Before == nil {
+		from = "/dev/null"
+	}
+	if t.Change.After == nil {
+		to = "/dev/null"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", from, to)
+	for _, note := range notes {
+		out.WriteString("\\ " + note + "\n")
+	}
+	for _, h := range t.Hunks {
+		h.unified(&out)
+	}
+	return out.String()
+}
+
+func (h Hunk) unified(out *strings.Builder) {
+	was, is := h.Ends()
+	place := func(first, n int) string {
+		switch n {
+		case 0:
+			return fmt.Sprintf("%d,0", first-1)
+		case 1:
+			return strconv.Itoa(first)
+		}
+		return fmt.Sprintf("%d,%d", first, n)
+	}
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, was-h.Was), place(h.Is, is-h.Is))
+	for _, r := range h.Runs {
+		for line := range strings.Lines(r.Text) {
+			out.WriteByte(r.Op)
+			out.WriteString(line)
+			if !strings.HasSuffix(line, "\n") {
+				out.WriteString("\n" + NoEnd + "\n")
+			}
+		}
+	}
+}
+
+// cut is the beginning of a diff that is too long.
+func cut(unified string) string {
+	if len(unified) <= maxChange {
+		return unified
+	}
+	head := strings.ToValidUTF8(unified[:maxChange-maxCutLine], "")
+	head = head[:strings.LastIndexByte(head, '\n')+1]
+	return head + fmt.Sprintf("... %d bytes of this diff are not shown\n", len(unified)-len(head))
+}
+
+// maxCutLine is how long the last line of a diff is that was cut.
+const maxCutLine = 80
+
+// concealed is a text without secrets.
+func (s *Set) concealed(text string) string {
+	if s.hide == nil {
+		return text
+	}
+	return s.hide(text)
+}
+
+// name is a path as one word of one line.
+func (s *Set) name(path string) string { return shown(s.concealed(path), s.Dir) }
+
+// shown is a name as one word of one line.
+func shown(path, dir string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		path = filepath.ToSlash(rel)
+	}
+	return word(path)
+}
+
+// word is a text as one word of one line.
+func word(s string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == '\\' }
+	if s != "" && utf8.ValidString(s) && strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// clip cuts a text that is long.
+func clip(s string) string {
+	if len(s) <= maxWord {
+		return s
+	}
+	n := maxWord
+	for n > maxWord-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// numbers are the sizes, and the mode where that changes, or lets a new file be
+// executed or anybody write to it, or is not what a new directory has.
+func numbers(c tool.Change) string {
+	s := ""
+	switch before, after := c.Before, c.After; {
+	case regular(before) && regular(after):
+		if before.Size != after.Size {
+			s = fmt.Sprintf(" (%d bytes, before %d)", after.Size, before.Size)
+		}
+	case regular(after):
+		s = " (" + bytesOf(after.Size) + ")"
+		if after.Mode&0o111 != 0 || forOthers(after) {
+			s += fmt.Sprintf(" (mode %v)", after.Mode)
+		}
+	case before == nil && after != nil && after.Mode.IsDir() && after.Mode != fs.ModeDir|0o755:
+		s = fmt.Sprintf(" (mode %v)", after.Mode)
+	case regular(before):
+		s = " (" + bytesOf(before.Size) + ")"
+	}
+	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {
+		s += fmt.Sprintf(" (mode %v, before %v)", c.After.Mode, c.Before.Mode)
+	}
+	return s
+}
+
+// size is a number of bytes in short.
+func size(n int64) string {
+	const units = "kMGT"
+	v, unit := float64(n), -1
+	for v >= 1000 && unit < len(units)-1 {
+		v /= 1000
+		unit++
+	}
+	if unit < 0 {
+		return bytesOf(n)
+	}
+	return fmt.Sprintf("%.1f %cB", v, units[unit])
+}
+
+func bytesOf(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// count is a number of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
