@@ -4,6 +4,9 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"maps"
+	"math"
+	"slices"
 )
 
 // walk is one through a history, the newest commits first.
@@ -18,17 +21,21 @@ type walk struct {
 // step is a commit on the way.
 type step struct {
 	*commit
-	stop   bool
+	stop   bool // what it leads to is not wanted
 	queued bool
-	passed bool
 }
 
 type steps []*step
 
-func (q steps) Len() int           { return len(q) }
-func (q steps) Less(i, j int) bool { return q[i].when > q[j].when }
-func (q steps) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *steps) Push(x any)        { *q = append(*q, x.(*step)) }
+func (q steps) Len() int { return len(q) }
+func (q steps) Less(i, j int) bool {
+	if q[i].when == q[j].when && q[i].stop == q[j].stop {
+		return q[i].id < q[j].id
+	}
+	return q[i].when > q[j].when || q[i].when == q[j].when && q[i].stop
+}
+func (q steps) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *steps) Push(x any)   { *q = append(*q, x.(*step)) }
 func (q *steps) Pop() any {
 	old := *q
 	last := old[len(old)-1]
@@ -42,11 +49,12 @@ func (q *steps) Pop() any {
 func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map[string]bool, most int) (found []*commit, all bool) {
 	w := &walk{d: d, stops: stops, seen: map[string]*step{}}
 	all = true
-	for id := range from {
+	for _, id := range slices.Sorted(maps.Keys(from)) {
 		all = w.add(id, false) && all
 	}
 	var passed []*step
-	for w.open > 0 && ctx.Err() == nil {
+	oldest := int64(math.MaxInt64)
+	for len(w.queue) > 0 && (w.open > 0 || w.queue[0].when >= oldest) && ctx.Err() == nil {
 		s := heap.Pop(&w.queue).(*step)
 		s.queued = false
 		if !s.stop && w.stops != nil && d.store.had(s.id) { // what is new no old one leads to
@@ -55,7 +63,7 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 			before := w.stops()
 			w.stops = nil
 			for id := range before {
-				w.add(id, true)
+				all = w.add(id, true) && all
 			}
 			continue
 		}
@@ -65,9 +73,8 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 				all = false
 				break
 			}
-			passed = append(passed, s)
+			passed, oldest = append(passed, s), min(oldest, s.when)
 		}
-		s.passed = true
 		for _, id := range s.parents {
 			all = w.add(id, s.stop) && all
 		}
@@ -86,7 +93,7 @@ func (w *walk) add(id string, stop bool) bool {
 	if s == nil {
 		c, err := w.d.store.peel(id, w.d.left)
 		if err != nil {
-			return stop || errors.Is(err, errNoCommit) || w.d.shallow[id]
+			return stop && !errors.Is(err, errTooLong) || errors.Is(err, errNoCommit) || w.d.shallow[id]
 		}
 		if s = w.seen[c.id]; s == nil {
 			s = &step{commit: c}

@@ -23,15 +23,20 @@ type Dir struct {
 	Path    string   // the git directory
 	Unseen  []string // files whose objects were not looked at
 	Refs    []Ref
-	Stash   []string // what the log said of stashes that are dropped
+	Stashed []string // what the log says of stashes that are new
+	Dropped []string // likewise, of those that are gone
 	Commits int      // that are new
 	Flagged []string // files of the index of which git is told something else
 	Held    []Held
 	Same    []string // files that commits or the index hold as they are in the worktree
 	Ends    int      // how many of these have other ends of lines there
 	Stays   []string // files that are gone from a commit or the index, and not from the worktree
-	More    bool     // there are commits, files or references beyond a bound
+	Older   bool     // there are more new commits
+	More    bool     // there is something else that could not be looked at
 }
+
+// Whole reports whether all was looked at.
+func (d *Dir) Whole() bool { return !d.More && !d.Older && len(d.Unseen) == 0 }
 
 // Ref is a reference that is new, gone or another one.
 type Ref struct {
@@ -257,45 +262,64 @@ func (d *dir) history(ctx context.Context) {
 		return all
 	}
 	added, all := d.beyond(ctx, now, stops, maxCommits)
-	d.found.Commits, d.found.More = len(added), d.found.More || more || !all
-	known := map[string]*commit{}
-	for _, c := range added {
-		known[c.id] = c
-	}
-	var kept map[string]bool
-	for i, name := range names {
-		r := Ref{Name: name, Before: d.ref(before, name), After: d.ref(after, name)}
+	d.found.Commits, d.found.Older = len(added), len(added) == maxCommits && !all
+	d.found.More = d.found.More || more || !all && !d.found.Older
+	known := byID(added)
+	left := map[string]bool{} // what references led to, and new commits do not
+	for i := range names {
+		r := Ref{Name: names[i], Before: d.ref(before, names[i]), After: d.ref(after, names[i])}
 		reached := reach(known, ids[after][i])
 		for _, c := range added {
 			if reached[c.id] {
-				if r.New++; r.New == 1 {
-					r.Subject = c.subject
-				}
+				r.New++
 			}
 		}
+		if c := known[ids[after][i]]; c != nil {
+			r.Subject = c.subject
+		}
 		if r.Forward = reached[ids[before][i]]; ids[before][i] != "" && !r.Forward {
-			lost, all := d.beyond(ctx, map[string]bool{ids[before][i]: true}, func() map[string]bool {
-				if kept == nil {
-					kept = d.refs(after)
-				}
-				return kept
-			}, maxCommits)
-			for _, c := range lost {
-				r.Lost = append(r.Lost, c.subject)
-			}
-			r.LostMore = !all
-			r.Forward = all && len(lost) == 0 && ids[after][i] != "" && d.follows(ctx, ids[after][i], ids[before][i])
+			left[ids[before][i]] = true
 		}
 		d.found.Refs = append(d.found.Refs, r)
 	}
-	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil && c[before] != nil {
-		var ok bool
-		d.found.Stash, ok = dropped(c[before], c[after])
-		d.found.More = d.found.More || !ok
+	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
+	gone := byID(lost)
+	for i := range names {
+		r, was := &d.found.Refs[i], ids[before][i]
+		if !left[was] || r.Forward {
+			continue
+		}
+		reached := reach(gone, was)
+		for _, c := range lost {
+			if reached[c.id] {
+				r.Lost = append(r.Lost, c.subject)
+			}
+		}
+		r.LostMore = !all
+		r.Forward = all && len(r.Lost) == 0 && ids[after][i] != "" && len(left) <= maxFollowed && d.follows(ctx, ids[after][i], was)
+	}
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
+		var ok, ok2 bool
+		d.found.Dropped, ok = Dropped(c[before], c[after])
+		d.found.Stashed, ok2 = Dropped(c[after], c[before])
+		d.found.More = d.found.More || !ok || !ok2
 	}
 	for _, c := range added {
 		d.commit(ctx, c)
 	}
+}
+
+// maxFollowed is how many references are moved at most of which it is looked up whether
+// they move forward.
+const maxFollowed = 20
+
+func byID(commits []*commit) map[string]*commit {
+	out := map[string]*commit{}
+	for _, c := range commits {
+		out[c.id] = c
+	}
+	return out
 }
 
 // follows reports whether a commit leads to another.

@@ -73,7 +73,7 @@ func (d *dir) moved() (names []string) {
 	return names
 }
 
-// refs are the objects of all references, of HEAD and its like, and of the stash.
+// refs are the objects of all references, of HEAD in all worktrees, and of the stash.
 func (d *dir) refs(s side) map[string]bool {
 	ids := map[string]bool{}
 	add := func(text string) {
@@ -92,7 +92,7 @@ func (d *dir) refs(s side) map[string]bool {
 			case err != nil || v == nil || len(ids) >= maxRefs:
 			case v.Mode.IsDir() && depth < maxPaths && (depth > 0 || dir != d.common || name == "refs" || name == "worktrees"):
 				walk(dir+"/"+name, depth+1)
-			case regular(v) && (strings.Contains(dir, "/refs") || strings.HasSuffix(name, "HEAD")):
+			case regular(v) && (strings.HasPrefix(dir+"/", d.common+"/refs/") || name == "HEAD"):
 				if data, err := content(v, maxRef); err == nil {
 					add(strings.TrimSpace(string(data)))
 				}
@@ -146,8 +146,12 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 	return now, were, more || len(now) > maxRefs
 }
 
-// dropped are the lines of a log that are not in it any more, without the ids.
-func dropped(was, is *tool.Version) (lines []string, ok bool) {
+// Dropped are the lines of the log of a reference that are not in it any more, without
+// the ids. ok is false if that is not known.
+func Dropped(was, is *tool.Version) (lines []string, ok bool) {
+	if was == nil {
+		return nil, true
+	}
 	a, err := content(was, maxLog)
 	if err != nil {
 		return nil, false
