@@ -39,6 +39,7 @@ const (
 	FactStopped                   // an operation waits, and would go on [Name; Steps, and More of these; Unread]
 	FactEnded                     // an operation has ended [Name]
 	FactObjects                   // there are new objects [Count]
+	FactDerived                   // what git has made of other files to be faster is gone
 	FactLost                      // objects are gone [Count]
 	FactOwn                       // changes that say nothing to a person [Count]
 )

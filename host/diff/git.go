@@ -203,6 +203,9 @@ var rules = []struct {
 	say     func(r *repository, c inside) bool
 	gone    bool // say tells of one that is gone, too
 }{
+	{"objects/info/commit-graph", (*repository).derived, true},
+	{"objects/info/commit-graphs/", (*repository).derived, true},
+	{"objects/pack/multi-pack-index", (*repository).derived, true},
 	{"objects/info/", func(*repository, inside) bool { return false }, false},
 	{"objects/??/*", (*repository).object, true},
 	{"objects/pack/*", (*repository).object, true},
@@ -226,6 +229,16 @@ func (r *repository) meant(c inside) bool {
 		_, in, _ := cutRepository(d.Path)
 		return in == c.in
 	})
+}
+
+// derived tells that what git has made of other files is gone, once. What a command
+// writes of these the stage leaves out.
+func (r *repository) derived(c inside) bool {
+	f := Fact{Kind: FactDerived, In: c.in}
+	if c.After == nil && !slices.ContainsFunc(r.told.Facts, func(g Fact) bool { return g.Kind == FactDerived && g.In == c.in }) {
+		r.say(f)
+	}
+	return c.After == nil
 }
 
 // log tells of a log of a reference that has lost entries. That of the stash is told

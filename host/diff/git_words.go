@@ -70,6 +70,8 @@ func (f Fact) words() string {
 		return operations[f.Name] + " has ended"
 	case FactObjects:
 		return count(f.Count, "new object")
+	case FactDerived:
+		return "without its commit-graph or multi-pack-index, which git makes anew"
 	case FactLost:
 		return count(f.Count, "object") + " removed"
 	}

@@ -67,11 +67,15 @@ const (
 // ctx, or of a file of the host that could not be read: then nothing may be committed.
 // near lists directories in which a worktree may lie that is not beside its repository.
 func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
+	return check(ctx, changes, newBudget(), near)
+}
+
+func check(ctx context.Context, changes []tool.Change, left *budget, near []string) ([]*Dir, error) {
 	tops := topsOf(changes)
 	if len(tops) == 0 {
 		return nil, nil
 	}
-	f, left := newFiles(changes), newBudget()
+	f := newFiles(changes)
 	defer f.close()
 	var out []*Dir
 	for _, name := range f.dirs(tops) {

@@ -92,10 +92,12 @@ func (z *inflater) ends() error {
 	return nil
 }
 
+// maxRatio is how much more something is, inflated, at most.
+const maxRatio = 1032
+
 // read inflates so many bytes that are at an offset. whole says that nothing follows.
 func (z *inflater) read(f io.ReaderAt, at, end, size int64, whole bool) ([]byte, error) {
-	const ratio = 1032 // the most that deflate does
-	if size > (end-at)*ratio {
+	if size > (end-at)*maxRatio {
 		return nil, errSize
 	}
 	if err := z.open(f, at, end); err != nil {

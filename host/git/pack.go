@@ -258,6 +258,9 @@ func (p *pack) layout() ([]placed, error) {
 		if o.head, err = p.head(o.off); err != nil {
 			return nil, err
 		}
+		if o.size > (o.end-o.at)*maxRatio {
+			return nil, &Lie{p.path + ".pack", "its object " + short(o.name) + " does not have the size that it says"}
+		}
 	}
 	if n > 0 && at[0].off != packHeader {
 		return nil, bad("it does not list all objects of the pack")
