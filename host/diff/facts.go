@@ -32,8 +32,6 @@ const (
 	FactStays                     // files gone from a commit or the index that stay in the worktree [Files, More]
 	FactFlags                     // files of which git is told whether to look at them [Files, More]
 	FactModule                    // a submodule is at a commit [Name, To]
-	FactWorktree                  // a worktree is new [Name, To: where]
-	FactConfig                    // keys of the configuration differ [Files, More]
 	FactOlder                     // there are more commits than were looked at [Count]
 	FactUnseen                    // something could not be looked at [Files: which objects, if it is these]
 	FactStopped                   // an operation waits, and would go on [Name; Steps, and More of these; Unread]

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
-	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -215,11 +214,9 @@ var rules = []struct {
 	{"index", (*repository).meant, false},
 	{"info/exclude", func(r *repository, _ inside) bool { return r.fresh }, false},
 	{"logs/", (*repository).log, true},
-	{"config", (*repository).config, false},
-	{"gitdir", (*repository).worktree, false},
-	{"commondir", func(_ *repository, c inside) bool { return strings.HasPrefix(c.in, "worktrees/") && c.Before == nil }, false},
 	{pattern: "COMMIT_EDITMSG"}, {pattern: "ORIG_HEAD"}, {pattern: "FETCH_HEAD"},
-	{pattern: "AUTO_MERGE"}, {pattern: "description"}, {pattern: "hooks/*.sample"},
+	{"AUTO_MERGE", func(*repository, inside) bool { return true }, true},
+	{pattern: "description"}, {pattern: "hooks/*.sample"},
 }
 
 // meant reports whether what a file means is told: whether its git directory was looked
@@ -256,28 +253,6 @@ func (r *repository) log(c inside) bool {
 		r.say(Fact{Kind: FactLog, In: c.in, Name: name, Count: len(lost)})
 	}
 	return true
-}
-
-// worktree tells of one that is new.
-func (r *repository) worktree(c inside) bool {
-	data, err := head(c.After, maxWord)
-	if err != nil || c.Before != nil || !strings.HasPrefix(c.in, "worktrees/") {
-		return false
-	}
-	r.say(Fact{Kind: FactWorktree, Name: strings.TrimPrefix(c.in, "worktrees/"), To: strings.TrimSuffix(strings.TrimSpace(string(data)), "/"+gitDir)})
-	return true
-}
-
-// config names the keys of a configuration that differ. The file is shown all the same.
-func (r *repository) config(c inside) bool {
-	if c.Before != nil {
-		before, err := head(c.Before, gitconfig.MaxBytes)
-		after, err2 := head(c.After, gitconfig.MaxBytes)
-		if keys, err3 := gitconfig.Differ(string(before), string(after)); err == nil && err2 == nil && err3 == nil && len(keys) > 0 {
-			r.say(Fact{Kind: FactConfig, In: c.in, Files: keys[:min(len(keys), maxFiles)], More: max(len(keys)-maxFiles, 0)})
-		}
-	}
-	return false
 }
 
 // tell says what a change is about, and reports whether there is nothing else to it.

@@ -53,10 +53,6 @@ func (f Fact) words() string {
 		return "git is told whether to look at " + count(len(f.Files)+f.More, "file") + " (" + f.list() + ")"
 	case FactModule:
 		return "submodule " + word(clip(f.Name)) + " at " + id(f.To)
-	case FactWorktree:
-		return "a new worktree " + word(clip(f.Name)) + " at " + word(clip(f.To))
-	case FactConfig:
-		return "configuration of " + f.list()
 	case FactOlder:
 		return fmt.Sprintf("only the newest %d of the new commits were compared with the worktree", f.Count)
 	case FactUnseen:

@@ -30,6 +30,7 @@ type files struct {
 	changed map[string]*[2]*tool.Version
 	in      map[string][]string // the names that are changed in each directory
 	roots   map[string]beneath.Root
+	closed  bool // the roots are
 }
 
 func newFiles(changes []tool.Change) *files {
@@ -56,7 +57,9 @@ func newFiles(changes []tool.Change) *files {
 	return f
 }
 
+// close closes the roots. What was found can be opened all the same.
 func (f *files) close() {
+	f.closed = true
 	for _, r := range f.roots {
 		if r != nil {
 			_ = r.Close()
@@ -96,7 +99,15 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 		return nil, err
 	}
 	v := &tool.Version{Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-		return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
+		if !f.closed {
+			return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
+		}
+		again, _, err := beneath.Open(filepath.FromSlash(top))
+		if err != nil {
+			return nil, err
+		}
+		defer again.Close()
+		return again.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
 	}}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		v.Target, err = root.Readlink(rel)

@@ -128,6 +128,8 @@ func between(t testing.TB, was, is string) (changes []tool.Change) {
 	return changes
 }
 
+const packIt = "git repack -qad"
+
 // start makes a repository with some commits.
 const start = "git init -q -b main; for i in 1 2 3; do seq $i 400 > a; echo $i > b; git add .; git commit -qm c$i; done; "
 
@@ -214,7 +216,6 @@ func packed(kind int, base string, data []byte) []byte {
 
 // No object is believed under another name than its own, wherever the lie is.
 func TestLies(t *testing.T) {
-	const packIt = "git repack -qad"
 	blob := func(text string) string { return nameOf(20, blobKind, []byte(text)) }
 	overIdx := func(change func(t *testing.T, data []byte)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
@@ -323,6 +324,7 @@ func TestSoundRepositories(t *testing.T) {
 		{"deltas by name", big, "git -c repack.useDeltaBaseOffset=false repack -qadf"},
 		{"cloned", big, "git clone -q --no-hardlinks . c"},
 		{"fetched, with a file", big + "git clone -q --no-hardlinks . c; cd c; echo x > x; git add x; git commit -qm x", "git -c fetch.unpackLimit=1 fetch -q ./c main:x"},
+		{"packed as before", start + packIt, "touch .git/objects/pack/*; git repack -qad; touch .git/objects/pack/*"},
 		{"an empty pack", "git init -q", ": | git pack-objects -q .git/objects/pack/pack"},
 		{"SHA-256", strings.Replace(big, "init", "init --object-format=sha256", 1), "git gc -q --prune=now; echo 2 > b; git commit -qam x"},
 		{"large objects", start, "head -c 40000000 /dev/zero > z; git add z; git commit -qm z; git repack -qad"},

@@ -78,8 +78,16 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	f := newFiles(changes)
 	defer f.close()
 	var out []*Dir
+	var dirs []*dir
 	for _, name := range f.dirs(tops) {
-		d := f.open(name, near, left)
+		dirs = append(dirs, f.open(name, near, left))
+	}
+	for _, d := range dirs {
+		for _, other := range dirs {
+			if !other.main() && other.common == d.path {
+				d.others = append(d.others, other)
+			}
+		}
 		found, err := d.check(ctx)
 		d.store.close()
 		if err != nil {
@@ -157,6 +165,7 @@ type dir struct {
 	packs        [2]map[string]string
 	shallow      map[string]bool
 	found        Dir
+	others       []*dir          // worktrees beside the one that the repository has
 	modeless     bool            // the mode of a file says nothing
 	shown        map[string]bool // what is held
 	same         map[string]bool
@@ -454,6 +463,11 @@ func (d *dir) compare(in, name string, e entry) {
 	equal, ends := false, false
 	if err == nil {
 		equal, ends, err = d.equal(now, e)
+	}
+	for _, other := range d.others {
+		if there, _ := other.worktree(name); !equal && in != "" {
+			equal, ends, _ = d.equal(there, e)
+		}
 	}
 	if equal {
 		if ends && !d.same[name] {

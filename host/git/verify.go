@@ -73,10 +73,23 @@ func (s *store) verifyPack(ctx context.Context, base string, left *budget) error
 		return err
 	}
 	defer p.close()
+	fresh := false
 	for _, end := range []string{".idx", ".pack"} {
-		if c := s.files.changed[base+end]; c != nil && c[before] != nil {
+		c := s.files.changed[base+end]
+		if c == nil || c[before] == nil {
+			fresh = fresh || c != nil
+			continue
+		}
+		was, err := c[before].SHA256()
+		if err != nil {
+			return err
+		}
+		if is, err := c[after].SHA256(); err != nil || is != was {
 			return &Lie{base + end, "it is another one than before under the same name"}
 		}
+	}
+	if !fresh {
+		return nil
 	}
 	for _, end := range []string{".rev", ".bitmap"} {
 		// Those that a command writes are left out by the stage.

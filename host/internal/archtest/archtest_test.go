@@ -46,7 +46,7 @@ var table = map[string][]string{
 	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
 	"host/policy/network":       {},
 	"host/policy/paths":         {},
-	"host/diff":                 {"host/git", "host/policy/gitconfig", "host/tool", "sdk/go/charset"},
+	"host/diff":                 {"host/git", "host/tool", "sdk/go/charset"},
 	"host/effect":               {"host/stage", "host/tool", "host/policy"},
 	"host/egress":               {"host/effect", "host/policy", "host/policy/network", "host/redact"},
 	"host/redact":               {"host/shellword"},

@@ -3,7 +3,6 @@
 package gitconfig
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -114,21 +113,6 @@ var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
 		"remote.*.fetch":      regexp.MustCompile(`^\+?refs/[^\s:]+:refs/[^\s:]+$`),
 	}
 })
-
-// Differ names the keys that differ between two configurations, with subsections and
-// without values.
-func Differ(before, after string) (names []string, err error) {
-	was, err := Parse(before)
-	is, err2 := Parse(after)
-	for _, both := range [][2][]Key{{was, is}, {is, was}} {
-		for _, k := range both[0] {
-			if !slices.Contains(both[1], k) && !slices.Contains(names, k.Name) {
-				names = append(names, k.Name)
-			}
-		}
-	}
-	return names, errors.Join(err, err2)
-}
 
 // Change lists the keys that differ between two configurations, in words. It is an
 // error unless all of them are such as may change after an answer.
