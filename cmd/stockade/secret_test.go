@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -112,8 +114,17 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	const value = "hunter2-hunter2"
 	known := new(redact.Redactor)
 	known.Add(value)
+	version := func(text string) *tool.Version {
+		return &tool.Version{Size: int64(len(text)), Target: value, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	}
+	link := version("")
+	link.Mode = fs.ModeSymlink
+	changes := []tool.Change{
+		{Path: "/ws/" + value, Kind: tool.Created, After: version("a\n" + value + "\n")}, {Path: "/ws/l", Kind: tool.Created, After: link},
+		{Path: "/ws/b", From: "/ws/" + value, Kind: tool.Renamed, Before: version(value), After: version("x" + value + "\nc")},
+	}
 	q := policy.Question{
-		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Of: value, First: value, Output: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value, Paths: []string{value}, Network: []string{value},
+		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Of: value, First: value, Output: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: diff.New(t.Context(), changes, "/ws", nil), Paths: []string{value}, Network: []string{value},
 		Warning: value, Rules: map[policy.Scope]string{policy.ScopeAlways: value}, Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Allow: value,
 		Changed: []policy.Change{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Said: tool.Said{Description: value, Schema: value, AsksFor: value}},
 			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Said: tool.Said{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},

@@ -59,7 +59,7 @@ type yes struct{}
 
 func (yes) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
 	return func() (policy.Answer, error) {
-		if q.Command == "" && !strings.Contains(q.Changes, "@@") && !strings.Contains(q.Changes, "created") {
+		if q.Command == "" && !strings.Contains(q.Changes.String(), "@@") && !strings.Contains(q.Changes.String(), "created") {
 			return policy.Answer{}, fmt.Errorf("the question shows no change: %q", q.Changes)
 		}
 		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "soak"}, nil

@@ -150,10 +150,10 @@ func TestASummaryOfMany(t *testing.T) {
 		"removed obj/notes (5 bytes)", "removed z (5 bytes)", "created go.sum (5 bytes)",
 		"directory created node_modules with 500 files (2.5 kB)", "created 500 files in obj (2.5 kB)", "modified 500 files in src (2.5 kB)",
 	}
-	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", nil, 6)); d != "" {
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 6)); d != "" {
 		t.Error(d)
 	}
-	if got := Summary(t.Context(), changes, "/ws", nil, 3); len(got) != 3 || got[1] != want[1] || got[2] != "1502 other changes: 501 in node_modules, 500 in obj, 500 in src, 1 in . (7.5 kB)" {
+	if got := Summary(t.Context(), changes, "/ws", 3); len(got) != 3 || got[1] != want[1] || got[2] != "1502 other changes: 501 in node_modules, 500 in obj, 500 in src, 1 in . (7.5 kB)" {
 		t.Errorf("%q", got)
 	}
 	text := Unified(t.Context(), changes, "/ws")
@@ -174,7 +174,7 @@ func TestWhatWasMoved(t *testing.T) {
 		{Path: "/ws/e1", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e2", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e3", Kind: tool.Times, Before: times, After: times},
 	}
 	want := []string{"removed b.go (12 bytes)", "removed c.go (12 bytes)", "renamed d/a.go from a.go", "created d/empty (0 bytes)", "times of 3 files in ."}
-	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", nil, 9)); d != "" {
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
 	if text := Unified(t.Context(), changes, "/ws"); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
@@ -193,7 +193,7 @@ func TestWhatWasMovedAndChanged(t *testing.T) {
 		{Path: "/ws/e", Kind: tool.Created, After: file("\x00")},
 	}
 	want := []string{"removed a (19 bytes)", "renamed c from b (29 bytes, before 24)", "created d (16 bytes)", "created e (1 byte)"}
-	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", nil, 9)); d != "" {
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
 	if _, added, removed := Of(Moves(t.Context(), changes)[1], "/ws", func([]byte) bool { return false }); added != 1 || removed != 0 {
@@ -267,7 +267,7 @@ func TestModesInASummary(t *testing.T) {
 		}
 	}
 	want := []string{"directory created d with 20 files (20 bytes) (mode drwxrwxrwx)", "created d/o (1 byte) (mode -rw-rw-rw-)", "created e/o (1 byte) (mode -rw-rw-rw-)", "created 20 files in e (20 bytes)"}
-	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", nil, 9)); d != "" {
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
 }

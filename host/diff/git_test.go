@@ -165,7 +165,7 @@ func TestWhatGitDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := Summary(t.Context(), changes, dir, dirs, 100)
+			lines := Summary(t.Context(), changes, dir, 100, dirs...)
 			for i, l := range lines {
 				l = object.ReplaceAllString(hashes.ReplaceAllString(l, "HASH"), "OBJECT")
 				l = short.ReplaceAllString(l, "main: ID ")
@@ -214,7 +214,7 @@ func TestNothingInARepositoryIsLost(t *testing.T) {
 			[]string{"removed .git/rebase-merge/git-rebase-todo (1 byte)", "created .git/rebase-merge/done (symbolic link to /x)"}},
 		{"times", []tool.Change{{Path: "/ws/.git/objects/aa/b", Kind: tool.Times, Before: v, After: v}, {Path: "/ws/.git/logs", Kind: tool.Times, Before: dir, After: dir}}, []string{"git: 2 changes of its own"}},
 	} {
-		got := Summary(t.Context(), test.changes, "/ws", nil, 9)
+		got := Summary(t.Context(), test.changes, "/ws", 9)
 		slices.Sort(got)
 		slices.Sort(test.want)
 		if d := cmp.Diff(test.want, got); d != "" {
@@ -240,10 +240,10 @@ func TestNoTime(t *testing.T) {
 		{Path: "/ws/a", Kind: tool.Removed, Before: unread}, {Path: "/ws/b", Kind: tool.Created, After: unread},
 	}
 	want := []string{"removed a (1 byte)", "there was no time to look at all of this", "modified .git/index", "created b (1 byte)"}
-	if d := cmp.Diff(want, Summary(ctx, changes, "/ws", nil, 9)); d != "" {
+	if d := cmp.Diff(want, Summary(ctx, changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
-	if set := New(ctx, changes, "/ws", nil, nil); set.Whole() || !strings.HasPrefix(set.String(), strings.Join(want[:2], "\n")) {
+	if set := New(ctx, changes, "/ws", nil); set.Whole() || !strings.HasPrefix(set.String(), strings.Join(want[:2], "\n")) {
 		t.Errorf("all %t: %s", set.Whole(), set)
 	}
 }

@@ -173,15 +173,15 @@ func (s *Set) Close() {
 // New is what people are told of changes. Names are relative to dir where they are below
 // it. dirs are what [git.Check] has found in them. care says which changes are [Special] and which git [Runs], and else [Plain]; nil: it
 // is not known. After the end of ctx nothing is read. Contents can be read until [Set.Close].
-func New(ctx context.Context, changes []tool.Change, dir string, dirs []*git.Dir, care func(tool.Change) Care) *Set {
-	s := group(ctx, changes, dir, dirs, care)
+func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
+	s := group(ctx, changes, dir, care, dirs...)
 	s.look(ctx)
 	s.NoTime = s.NoTime || ctx.Err() != nil
 	return s
 }
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
-func group(ctx context.Context, changes []tool.Change, dir string, dirs []*git.Dir, care func(tool.Change) Care) *Set {
+func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
 	found, others := repositories(changes, dirs)
 	var told []tool.Change
@@ -503,7 +503,7 @@ func (s *Set) look(ctx context.Context) {
 		describe(sums, h.Change)
 	}
 	for _, r := range s.Repositories {
-		fmt.Fprintf(sums, "%#v", []any{r.Root, r.Facts})
+		fmt.Fprintf(sums, "%q %#v", r.Root, r.Facts)
 	}
 	left, looked := int64(maxShown), 0
 	s.why = map[int]Why{}

@@ -49,7 +49,7 @@ type NoteKind uint8
 
 // The kinds.
 const (
-	NoteEnds            NoteKind = iota // the lines of a new file end as To says
+	NoteEnds            NoteKind = iota // the lines end as To says, and there were none before
 	NoteEndsChange                      // lines end otherwise now
 	NoteEncoding                        // it has the encoding To
 	NoteEncodingChanges                 // it has another encoding now
@@ -80,7 +80,7 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 	was, wasEnds := ends(before.text)
 	is, isEnds := ends(after.text)
 	switch {
-	case c.Before == nil && isEnds == "CRLF":
+	case wasEnds == "" && isEnds == "CRLF":
 		t.Notes = append(t.Notes, Note{NoteEnds, "", isEnds})
 	case wasEnds != "" && isEnds != "" && wasEnds != isEnds:
 		t.Notes = append(t.Notes, Note{NoteEndsChange, wasEnds, isEnds})

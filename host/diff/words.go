@@ -28,7 +28,7 @@ const (
 // Unified describes changes in words, and then text files with their differences in
 // unified format, as far as there is room.
 func Unified(ctx context.Context, changes []tool.Change, dir string) string {
-	return New(ctx, changes, dir, nil, nil).String()
+	return New(ctx, changes, dir, nil).String()
 }
 
 // String describes the set as text: what it tells in short, each by its name where that
@@ -67,8 +67,8 @@ func (s *Set) String() string {
 
 // Summary describes changes in short, in at most so many lines, of which the last may
 // say how many there are beyond.
-func Summary(ctx context.Context, changes []tool.Change, dir string, dirs []*git.Dir, most int) (lines []string) {
-	for _, t := range group(ctx, changes, dir, dirs, nil).Told(most) {
+func Summary(ctx context.Context, changes []tool.Change, dir string, most int, dirs ...*git.Dir) (lines []string) {
+	for _, t := range group(ctx, changes, dir, nil, dirs...).Told(most) {
 		lines = append(lines, t.Words)
 	}
 	return lines
@@ -80,8 +80,11 @@ type Told struct {
 	Red     bool // it says that something is not shown
 	Care    Care
 	Changes []int // which of [Set.Changes], if it is of these
-	Alone   bool  // it tells all of the one change
+	Form    Form  // of these
 }
+
+// Alone reports whether it tells all of one change.
+func (t Told) Alone() bool { return len(t.Changes) > 0 && t.Form == Single }
 
 // Told are the lines that tell of all changes, in at most about so many: what a person
 // must not overlook, what git has done, what is not shown, and then the rest.
@@ -90,7 +93,7 @@ func (s *Set) Told(most int) (out []Told) {
 	entries := s.short(most)
 	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
 	entry := func(e Entry) {
-		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Alone: e.Form == Single})
+		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Form: e.Form})
 	}
 	for _, e := range entries[:plain] {
 		entry(e)

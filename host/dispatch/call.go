@@ -108,7 +108,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		if result.Err != nil { // nothing of these is kept
 			shown = nil
 		}
-		decision = decision.Told(ctx, shown, dirs)
+		decision = decision.Told(ctx, shown, dirs...)
 		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result)))
 	}
 	if err != nil {

@@ -47,10 +47,10 @@ type account struct {
 
 // changes is what the log says of what is about to be changed, and the contents by
 // which it can be undone. It fails if that is not possible any more.
-func (p *pending) changes(ctx context.Context, changes []tool.Change, dirs []*git.Dir) (session.Changes, [][]byte, error) {
+func (p *pending) changes(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
 	changes = diff.Moves(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
-	if lines := diff.Summary(ctx, changes, p.call.Cwd, dirs, maxSummary); len(lines) < len(changes) {
+	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary, dirs...); len(lines) < len(changes) {
 		body.Summary = lines
 	}
 	listed := changes[:min(len(changes), maxListed)]

@@ -74,7 +74,7 @@ func TestChangesOfSpecialPaths(t *testing.T) {
 				w.changes = c.changes
 				if c.asked || c.rule == "" && !c.denied {
 					w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
-						if c.asked && (len(q.Scopes) != 1 || !strings.Contains(q.Warning, "it changes \"/work/.") || q.Changes == "") {
+						if c.asked && (len(q.Scopes) != 1 || !strings.Contains(q.Warning, "it changes \"/work/.") || q.Changes == nil) {
 							t.Errorf("the question is %+v", q)
 						}
 						// More than once is no answer here.

@@ -115,7 +115,7 @@ func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []to
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // what it has been given permission for
 	}
-	body, images, err := p.changes(ctx, changes, dirs)
+	body, images, err := p.changes(ctx, changes, dirs...)
 	if err != nil {
 		return body, &refusal{p.unmade(ctx, grant, err)}
 	}

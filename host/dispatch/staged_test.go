@@ -19,7 +19,7 @@ func TestThePersonIsShownWhatACallChanges(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	var shown string
 	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
-		shown = q.Changes
+		shown = q.Changes.String()
 		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce}, nil
 	}
 	if r, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || r.Err != nil {
@@ -182,18 +182,53 @@ func TestWhatARehearsedCallSaysWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-func TestAQuestionSaysThatNotAllIsShown(t *testing.T) {
-	w := newWorld(t, policy.Options{})
-	for i := range 2000 {
-		w.changes = append(w.changes, aFile(fmt.Sprint(i), ""))
+// What nobody can see is kept after a yes to this call, and no answer to it holds for
+// others, whoever gives it and whatever it says.
+func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
+	many := func(n int, c tool.Change) (out []tool.Change) {
+		for i := range n {
+			c.Path = fmt.Sprintf("/work/%d", i)
+			out = append(out, c)
+		}
+		return out
 	}
-	var q policy.Question
-	w.answer = func(_ context.Context, asked policy.Question) (policy.Answer, error) {
-		q = asked
-		return policy.Answer{}, nil
-	}
-	if _, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || q.Warning == "" {
-		t.Errorf("the question warns %q, %v", q.Warning, err)
+	large := aFile("x", "")
+	large.After.Size = 64<<20 + 1 // so it says
+	gone := aFile("x", "\x00")
+	gone.Kind, gone.Before, gone.After = tool.Removed, gone.After, nil
+	for name, c := range map[string]struct {
+		changes []tool.Change
+		holds   bool
+	}{
+		"text":                {many(30, aFile("x", "hello\n")), true},
+		"no text":             {append(many(30, aFile("x", "hello\n")), aFile("y", "\x00")), false},
+		"no text, which goes": {[]tool.Change{gone}, true},
+		"too much":            {[]tool.Change{large}, false},
+		"too many":            {many(10_001, aFile("x", "hello\n")), false},
+	} {
+		for _, scope := range []policy.Scope{policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways, policy.ScopeBelow, policy.ScopeKeepBelow} {
+			if c.holds && (scope == policy.ScopeProject || scope == policy.ScopeBelow || scope == policy.ScopeKeepBelow) || len(c.changes) > 1000 && scope != policy.ScopeSession {
+				continue // it is not offered here; or slow
+			}
+			w := newWorld(t, policy.Options{})
+			w.changes = c.changes
+			asked, offered := 0, false
+			w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
+				asked++
+				offered = len(q.Scopes) > 1 || len(q.Rules) > 0
+				return policy.Answer{Question: q.ID, Allow: true, Scope: scope}, nil
+			}
+			for i := range 2 {
+				call := aCall("file_write", `{}`)
+				call.ID = fmt.Sprint(i)
+				if r, err := w.call(t.Context(), call); err != nil || r.Err != nil {
+					t.Fatalf("%s: %+v, %v", name, r, err)
+				}
+			}
+			if asked != map[bool]int{true: 1, false: 2}[c.holds] || offered != c.holds {
+				t.Errorf("%s, %s: %d questions, more than once is offered: %t", name, scope, asked, offered)
+			}
+		}
 	}
 }
 

@@ -1,19 +1,29 @@
 package policy
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// holding is a set in which a file has come to hold a text.
+func holding(text string) *diff.Set {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
+	return diff.New(context.Background(), []tool.Change{{Path: "/w/a", Kind: tool.Created, After: &tool.Version{Size: int64(len(text)), Open: open}}}, "/w", nil)
+}
 
 func TestAnAnswerSettlesItsQuestionInTime(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	put := func(change func(*Question)) Question {
 		q := Question{
 			Call: tool.Call{ID: "c1", Args: json.RawMessage(`{"a":1}`), Caller: tool.CallerAgent, Cwd: "/w", Turn: 2, Step: 3},
-			Tool: "t", Module: "d1", Command: "ls", Dir: "/w", Changes: "+x",
+			Tool: "t", Module: "d1", Command: "ls", Dir: "/w", Changes: holding("x"),
 		}
 		session, asked := "s", at
 		if change != nil {
@@ -40,19 +50,23 @@ func TestAnAnswerSettlesItsQuestionInTime(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*Question){
-		"session":    func(q *Question) { q.Session = "other" },
-		"moment":     func(q *Question) { q.Asked = at.Add(1) },
-		"call":       func(q *Question) { q.Call.ID = "c2" },
-		"arguments":  func(q *Question) { q.Call.Args = json.RawMessage(`{"a":2}`) },
-		"caller":     func(q *Question) { q.Call.Caller = tool.CallerPerson },
-		"directory":  func(q *Question) { q.Call.Cwd = "/v" },
-		"turn":       func(q *Question) { q.Call.Turn++ },
-		"step":       func(q *Question) { q.Call.Step++ },
-		"tool":       func(q *Question) { q.Tool = "u" },
-		"module":     func(q *Question) { q.Module = "d2" },
-		"command":    func(q *Question) { q.Command = "ls -l" },
-		"its place":  func(q *Question) { q.Dir = "/v" },
-		"changes":    func(q *Question) { q.Changes = "+y" },
+		"session":   func(q *Question) { q.Session = "other" },
+		"moment":    func(q *Question) { q.Asked = at.Add(1) },
+		"call":      func(q *Question) { q.Call.ID = "c2" },
+		"arguments": func(q *Question) { q.Call.Args = json.RawMessage(`{"a":2}`) },
+		"caller":    func(q *Question) { q.Call.Caller = tool.CallerPerson },
+		"directory": func(q *Question) { q.Call.Cwd = "/v" },
+		"turn":      func(q *Question) { q.Call.Turn++ },
+		"step":      func(q *Question) { q.Call.Step++ },
+		"tool":      func(q *Question) { q.Tool = "u" },
+		"module":    func(q *Question) { q.Module = "d2" },
+		"command":   func(q *Question) { q.Command = "ls -l" },
+		"its place": func(q *Question) { q.Dir = "/v" },
+		"changes":   func(q *Question) { q.Changes = holding("y") },
+		"failure":   func(q *Question) { q.Failed = true },
+		"name": func(q *Question) {
+			q.Changes = diff.New(t.Context(), []tool.Change{{Path: "/w/b", Kind: tool.Created}}, "/w", nil)
+		},
 		"paths":      func(q *Question) { q.Paths = []string{"/w/a"} },
 		"hosts":      func(q *Question) { q.Network = []string{"example.com"} },
 		"opened":     func(q *Question) { q.Opens = "example.com" },

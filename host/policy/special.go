@@ -151,12 +151,12 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 
 // Told is the decision when a person is told of what the call changes. dirs are the
 // repositories in it.
-func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs []*git.Dir) Decision {
+func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
 	special := map[string]bool{}
 	for _, s := range d.changed {
 		special[s.path] = true
 	}
-	d.set = diff.New(ctx, changes, d.call.Cwd, dirs, func(c tool.Change) diff.Care {
+	d.set = diff.New(ctx, changes, d.call.Cwd, func(c tool.Change) diff.Care {
 		name := paths.Guest(c.Path)
 		_, inside := inGit(name)
 		switch {
@@ -166,7 +166,7 @@ func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs []*git.D
 			return diff.Runs
 		}
 		return diff.Special
-	})
+	}, dirs...)
 	return d
 }
 

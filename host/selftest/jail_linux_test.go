@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/jail/probe"
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -58,7 +60,7 @@ func plainly(ctx context.Context, g Guest) Outcome {
 	if err != nil {
 		return Outcome{Err: fmt.Errorf("%w: %s", err, out)}
 	}
-	g.Asked(policy.Question{Changes: "created made"})
+	g.Asked(policy.Question{Changes: diff.New(ctx, []tool.Change{{Path: filepath.Join(g.Cwd, "made"), Kind: tool.Created}}, g.Cwd, nil)})
 	return Outcome{Result: tool.Result{Output: tool.Text(string(out))}}
 }
 

@@ -111,7 +111,7 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 					s, err := d.Open(t.Context(), door.SessionOptions{
 						Workspace: dir, Catalog: catalog, Policy: policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}},
 						Approver: door.Ask(func(_ context.Context, q policy.Question) (policy.Answer, error) {
-							shown = q.Changes
+							shown = q.Changes.String()
 							return policy.Answer{Allow: !c.no, Scope: policy.ScopeOnce}, nil
 						}),
 					})

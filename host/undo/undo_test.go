@@ -516,7 +516,7 @@ func TestPathsThatNeedCareAreAskedAbout(t *testing.T) {
 	if r := w.undo(); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	if len(w.asked) != 1 || !strings.Contains(w.asked[0].Changes, "removed .bashrc") {
+	if len(w.asked) != 1 || !strings.Contains(w.asked[0].Changes.String(), "removed .bashrc") {
 		t.Errorf("asked %+v", w.asked)
 	}
 	if d := cmp.Diff(before, w.snapshot("ws")); d != "" {

@@ -164,9 +164,11 @@ type item struct {
 }
 
 // order is where a line stands among those without a care: what was there before, and
-// still is, comes before what is new.
+// still is, comes before what is new, and what is only counted comes last.
 func (i item) order() int {
 	switch {
+	case i.Form == diff.Several:
+		return 3
 	case i.text == nil || len(i.text.Hunks) == 0:
 		return 0
 	case i.text.Change.Before != nil:
@@ -184,7 +186,7 @@ func (q Question) alone() (told, come string) {
 	all := q.Changes.Told(2)
 	c := q.Changes.Changes[0]
 	plain := func(path string) bool { return path == "" || word(path) }
-	if len(all) != 1 || !all[0].Alone || !plain(c.Path) || !plain(c.From) || links(c) {
+	if len(all) != 1 || !all[0].Alone() || !plain(c.Path) || !plain(c.From) || links(c) {
 		return "", ""
 	}
 	return all[0].Words, counts(q.texts[0])

@@ -426,12 +426,12 @@ const lead = 10
 // last, and what is around differences first.
 func (p *page) changes(q Question, titled bool, most int) {
 	var items []item
-	for _, t := range q.Changes.Told(max(most, lead)) {
+	for _, t := range q.Changes.Told(max(most-2, lead)) {
 		i := item{Told: t}
-		if t.Alone {
+		if t.Alone() {
 			i.text = q.texts[t.Changes[0]]
 		}
-		p.folded = p.folded || !t.Alone && len(t.Changes) > 0
+		p.folded = p.folded || !t.Alone() && len(t.Changes) > 0
 		items = append(items, i)
 		if !titled {
 			p.look(t.Words)
@@ -455,8 +455,16 @@ func (p *page) changes(q Question, titled bool, most int) {
 		hidden += t.Hidden
 	}
 	if hidden > 0 {
-		p.warn(fmt.Sprintf("%d lines of it hold a known secret, which is not shown", hidden))
+		p.warn(hiddenWords(hidden))
 	}
+}
+
+// hiddenWords say in how many lines of a difference a secret is not shown.
+func hiddenWords(lines int) string {
+	if lines == 1 {
+		return "1 line of it holds a known secret, which is not shown"
+	}
+	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
 // itemRows are the rows of lines, with differences as far as there is room for these.
@@ -488,7 +496,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	each := sharesOf(items, texts, most-len(slices.Concat(titles...)))
 	rows, hidden := make([][]row, len(items)), 0
 	for i, text := range texts {
-		each := each[max(items[i].order()-1, 0)]
+		each := each[min(max(items[i].order()-1, 0), 1)]
 		rows[i] = titles[i]
 		switch {
 		case len(text) <= each:
@@ -535,7 +543,7 @@ func (p *page) title(i item) []row {
 func sharesOf(items []item, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
 	for i, item := range items {
-		order := max(item.order()-1, 0)
+		order := min(max(item.order()-1, 0), 1)
 		lengths[order] = append(lengths[order], len(texts[i]))
 	}
 	reserved := leastFolded * len(lengths[1])

@@ -1,11 +1,14 @@
 package prompt
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -21,9 +24,9 @@ func toText(rows []row) string {
 
 func TestALongLineDoesNotLookLikeMore(t *testing.T) {
 	wide := func(s string) string { return s + strings.Repeat(".", Room(80)-1-len(s)) + " " }
-	diff := "+" + wide("// see the manual")[1:] + wide(`-system("rm -rf ~")`) + "removed docs/old.md"
+	text := "+" + wide("// see the manual")[1:] + wide(`-system("rm -rf ~")`) + "removed docs/old.md"
 	want := Bar + "+" + wide("// see the manual")[1:] + "\n" + GoesOn + wide(`-system("rm -rf ~")`) + "\n" + GoesOn + "removed docs/old.md\n"
-	if got := toText(gutter(strings.Split(diff, "\n"), 80)); got != want {
+	if got := toText(gutter(strings.Split(text, "\n"), 80)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -51,41 +54,63 @@ func TestWhatDoesNotShowIsCounted(t *testing.T) {
 	}
 }
 
-// diff is the text of host/diff about one file.
-func diff(lines ...string) string {
-	return "modified notes.md (12 bytes, before 14)\n--- a/notes.md\n+++ b/notes.md\n" + strings.Join(lines, "\n") + "\n"
+func version(text string) *tool.Version {
+	return &tool.Version{Mode: 0o644, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+}
+
+func set(changes ...tool.Change) *diff.Set {
+	return diff.New(context.Background(), changes, "/ws", nil)
+}
+
+func edited(name, before, after string) tool.Change {
+	return tool.Change{Path: "/ws/" + name, Kind: tool.Modified, Before: version(before), After: version(after)}
+}
+
+func created(name, text string) tool.Change {
+	return tool.Change{Path: "/ws/" + name, Kind: tool.Created, After: version(text)}
+}
+
+func removed(name, text string) tool.Change {
+	return tool.Change{Path: "/ws/" + name, Kind: tool.Removed, Before: version(text)}
+}
+
+// aCommit is what git tells of one.
+func aCommit() *diff.Set {
+	told := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Modified}
+	return &diff.Set{Dir: "/ws", Changes: []tool.Change{told}, Repositories: []diff.Repository{{
+		Root: "/ws", Facts: []diff.Fact{{Kind: diff.FactCommits, Name: "main", Count: 1, Subject: "two"}}, Told: []tool.Change{told},
+	}}}
 }
 
 var everyScope = []policy.Scope{policy.ScopeOnce, policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways}
 
 func TestAQuestionIsAFewRows(t *testing.T) {
-	edit := diff("@@ -1,7 +1,7 @@", " one", " two", " three", "-four", "+4", " five", " six", " seven")
+	edit := set(edited("notes.md", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n", "one\ntwo\nthree\n4\nfive\nsix\nseven\n"))
+	places := strings.Repeat("before\none\nafter\n"+strings.Repeat("\n", 8), 4)
 	for name, c := range map[string]struct {
 		q    policy.Question
 		want string
 	}{
 		"an edit": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: edit, Scopes: everyScope, Paths: []string{"/ws/notes.md"}}, `
-  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
+  file_edit  modified notes.md (31 bytes, before 34)                      +1 -1
      │ 3   three
      │ 4 - four
      │ 4 + 4
      │ 5   five
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
-		"edits before new files, and what changes before what is around it": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Changes: "created a (9 bytes)\nmodified b\n" +
-			"--- /dev/null\n+++ b/a\n@@ -0,0 +1,40 @@\n" + strings.Repeat("+x\n+y\n", 20) +
-			"--- a/b\n+++ b/b\n" + strings.Repeat("@@ -1,3 +1,3 @@\n before\n-one\n+two\n after\n", 4)}, `
+		"edits before new files, and what changes before what is around it": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Changes: set(created("a", strings.Repeat("x\ny\n", 20)), edited("b", places, strings.ReplaceAll(places, "one", "two")))}, `
   apply_patch wants to keep what it did
      │ modified b  +4 -4
-     │ 2 - one
-     │ 2 + two
-     │ 2 - one
-     │ 2 + two
-     │ 2 - one
-     │ 2 + two
-     │ 2 - one
-     │ 2 + two
-     │ created a (9 bytes)  +40 -0
+     │  2 - one
+     │  2 + two
+     │ 13 - one
+     │ 13 + two
+     │ 24 - one
+     │ 24 + two
+     │ 35 - one
+     │ 35 + two
+     │ created a (80 bytes)  +40 -0
      │  1 + x
      │  2 + y
      │  3 + x
@@ -100,21 +125,21 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
 `},
 		"a file that was moved and changed": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Scopes: []policy.Scope{policy.ScopeOnce},
-			Changes: "renamed t/b.py from t/a.py (9 bytes, before 8)\n--- a/t/a.py\n+++ b/t/b.py\n@@ -1 +1 @@\n-one\n+two\n"}, `
-  apply_patch  renamed t/b.py from t/a.py (9 bytes, before 8)             +1 -1
+			Changes: set(tool.Change{Path: "/ws/t/b.py", From: "/ws/t/a.py", Kind: tool.Renamed, Before: version("one\n"), After: version("three\n")})}, `
+  apply_patch  renamed t/b.py from t/a.py (6 bytes, before 4)             +1 -1
      │ 1 - one
-     │ 1 + two
+     │ 1 + three
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
-		"an edit of a file in another encoding": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: diff(`\ it is in UTF-16`, "@@ -1 +1 @@", "-a", "+é"), Scopes: everyScope}, `
-  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
-     │     \ it is in UTF-16
+		"an edit of a file in another encoding": {policy.Question{Tool: "file_edit", Reason: "it changes files", Changes: set(edited("notes.md", "\xff\xfea\x00\n\x00", "\xff\xfe\xe9\x00\n\x00")), Scopes: everyScope}, `
+  file_edit  modified notes.md                                            +1 -1
+     │     \ it is in UTF-16, little-endian with a byte order mark
      │ 1 - a
      │ 1 + é
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
 		"a command that has run": {policy.Question{
-			Tool: "bash", Reason: "it changes files", Command: "git commit -am two", Dir: "/ws", Tier: 3, Scopes: everyScope, Changes: "git: 1 commit on main: \"two\"\n",
+			Tool: "bash", Reason: "it changes files", Command: "git commit -am two", Dir: "/ws", Tier: 3, Scopes: everyScope, Changes: aCommit(),
 		}, `
   bash has run
      │ git commit -am two
@@ -202,7 +227,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 		"what somebody else asks about each time": {policy.Question{
 			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, Asks: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `
-  file_edit  modified notes.md (12 bytes, before 14)                      +1 -1
+  file_edit  modified notes.md (31 bytes, before 34)                      +1 -1
   (a rule of the project asks each time)
      │ 3   three
      │ 4 - four
@@ -212,17 +237,17 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 		"several files, and one that is no text": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "x", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce},
-			Changes: "created b (2 bytes)\nmodified p.png (2 bytes, before 1)\nremoved \"a b\" (2 bytes)\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+--- a/x\np.png: it is no text\n--- a/\"a b\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
+			Changes: set(created("b", "--- a/x\n"), edited("p.png", "\x00", "\x00\x01"), removed("a b", "1\n")),
 		}, `
   bash has run
      │ x
   it would change
-     │ modified p.png (2 bytes, before 1)
-     │ p.png: it is no text
-     │ created b (2 bytes)  +1 -0
-     │ 1 + --- a/x
      │ removed "a b" (2 bytes)  +0 -1
      │ 1 - 1
+     ! p.png: it is no text, and the content changes (2 bytes)
+     │ modified p.png (2 bytes, before 1)
+     │ created b (8 bytes)  +1 -0
+     │ 1 + --- a/x
   in /ws, jail tier 3
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
@@ -240,7 +265,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 // rests on the keys types is a yes.
 func TestWhatKeysMean(t *testing.T) {
 	q := Question{Question: policy.Question{
-		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "file_edit", Changes: diff("@@ -1 +1 @@", "-a", "+b"),
+		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "file_edit", Changes: set(edited("a", "a\n", "b\n")),
 		Scopes: everyScope, Rules: map[policy.Scope]string{policy.ScopeTurn: "RULE", policy.ScopeSession: "RULE", policy.ScopeProject: "RULE", policy.ScopeAlways: "RULE"},
 	}}
 	for typed, want := range map[string]policy.Answer{
@@ -309,52 +334,34 @@ func TestWhatKeysMean(t *testing.T) {
 	}
 }
 
-func TestADifferenceIsReadToItsEnd(t *testing.T) {
-	far := func(lines []line) (out string) {
-		for _, l := range lines {
-			if !l.far {
-				out += fmt.Sprintf("%d%c%s\n", l.number, l.sign, l.text)
-			}
-		}
-		return out
-	}
-	for name, c := range map[string]struct{ text, want string }{
-		"lines that look like the beginning of another": {diff("@@ -1,2 +1,2 @@", "--- a/x", "+++ b/x", " @@ -1 +1 @@"), "1--- a/x\n1+++ b/x\n2 @@ -1 +1 @@\n"},
-		"what is around is left out":                    {diff("@@ -1,5 +1,5 @@", " a", " b", "-c", "+C", " d", " e"), "2 b\n3-c\n3+C\n4 d\n"},
-		"two places":                                    {diff("@@ -1 +1 @@", "-a", "+A", "@@ -9 +9 @@", "-b", "+B"), "1-a\n1+A\n9-b\n9+B\n"},
-		"the end of the file":                           {diff("@@ -1 +1 @@", "-a", `\ No newline at end of file`, "+a"), "1-a\n0\\\\ No newline at end of file\n1+a\n"},
-		"one that was cut":                              {diff("@@ -1,9 +1,9 @@", "-a", "... 12 bytes of this diff are not shown"), "1-a\n"},
-		"one that says it has no end":                   {diff("@@ -1,99999999999999999999 +1 @@", "-a", "+b", "+c"), "1-a\n1+b\n"},
+func TestLinesOfADifference(t *testing.T) {
+	for name, c := range map[string]struct{ before, after, want string }{
+		"lines that look like the beginning of another": {"-- a/x\n@@ -1 +1 @@\n", "++ b/x\n@@ -1 +1 @@\n", "1--- a/x\n1+++ b/x\n2 @@ -1 +1 @@\n"},
+		"what is around is left out":                    {"a\nb\nc\nd\ne\n", "a\nb\nC\nd\ne\n", "2 b\n3-c\n3+C\n4 d\n"},
+		"two places":                                    {"a\n1\n2\n3\n4\n5\n6\n7\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\nB\n", "1-a\n1+A\n2 1\n8 7\n9-b\n9+B\n"},
+		"the end of the file":                           {"a", "a\n", "1-a\n0\\\\ No newline at end of file\n1+a\n"},
 	} {
-		got := spans(c.text)
-		var lines []line
-		whole := 0
-		for _, s := range got {
-			if s.from != "" {
-				lines = append(lines, s.lines...)
-			}
-			for _, l := range s.lines {
-				whole += len(l.text)
+		got := ""
+		for _, l := range linesOf(set(edited("a", c.before, c.after)).Text(0)) {
+			if !l.far {
+				got += fmt.Sprintf("%d%c%s\n", l.Number, l.Op, l.Text)
 			}
 		}
-		if far(lines) != strings.ReplaceAll(c.want, `\\\\`, `\\`) {
-			t.Errorf("%s: got\n%s\nwant\n%s", name, far(lines), c.want)
+		if got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 }
 
 func TestNamesOfFilesAreFoldedLast(t *testing.T) {
-	q := Question{Question: policy.Question{Tool: "bash", Command: "x", Dir: "/ws", Scopes: []policy.Scope{policy.ScopeOnce}}}
-	short, long := "", ""
+	var changes []tool.Change
 	for i := range 12 {
-		short += fmt.Sprintf("modified f%d\n", i)
-		long += fmt.Sprintf("--- a/f%d\n+++ b/f%d\n@@ -0,0 +1,9 @@\n%s", i, i, strings.Repeat("+x\n", 9))
+		changes = append(changes, edited(fmt.Sprintf("d%d/f", i), "", strings.Repeat("x\ny\n", 5)))
 	}
-	q.Changes = short + long
-	p := One(q)
+	p := One(Question{Question: policy.Question{Tool: "bash", Command: "x", Dir: "/ws", Scopes: []policy.Scope{policy.ScopeOnce}, Changes: set(changes...)}})
 	shown := lines(append(p.Rows(View{}), p.Keys(View{})...))
 	for i := range 12 {
-		if !strings.Contains(shown, fmt.Sprintf("     │ modified f%d  +9 -0\n", i)) {
+		if !strings.Contains(shown, fmt.Sprintf("     │ modified d%d/f (20 bytes, before 0)  +10 -0\n", i)) {
 			t.Errorf("f%d is not named", i)
 		}
 	}
@@ -364,19 +371,19 @@ func TestNamesOfFilesAreFoldedLast(t *testing.T) {
 }
 
 func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
-	for text, want := range map[string]string{
-		diff("@@ -1 +1,2 @@", " \tx", "+\t\ty\tz"): "     │ 1       x\n     │ 2 +         y<tab>z\n",
-		diff("@@ -1 +1 @@", "-\tx", "+    x"):      "     │ 1 - <tab>x\n     │ 1 +     x\n",
+	for _, c := range []struct{ before, after, want string }{
+		{"\tx\n", "\tx\n\t\ty\tz\n", "     │ 1       x\n     │ 2 +         y<tab>z\n"},
+		{"\tx\n", "    x\n", "     │ 1 - <tab>x\n     │ 1 +     x\n"},
 	} {
-		s := spans(text)
-		if got := toText(s[len(s)-1].rows(80, everything)); got != want {
-			t.Errorf("got\n%s\nwant\n%s", got, want)
+		text := set(edited("a", c.before, c.after)).Text(0)
+		if got := toText(rowsOfLines(linesOf(text), digits(text), 80, everything)); got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
 		}
 	}
 }
 
 func TestColours(t *testing.T) {
-	p := One(Question{Question: policy.Question{Tool: "file_edit", Changes: diff("@@ -1 +1 @@", "-a", "+"+strings.Repeat("b", 100))}})
+	p := One(Question{Question: policy.Question{Tool: "file_edit", Changes: set(edited("a", "a\n", strings.Repeat("b", 100)+"\n"))}})
 	shown := lines(append(p.Rows(View{Color: true}), p.Keys(View{Color: true})...))
 	for _, want := range []string{
 		"     │ \x1b[31m1 - a\x1b[0m\n", "     │ \x1b[32m1 + bbb", "     : \x1b[32mbbb", "\x1b[1m  Keep these changes?",

@@ -93,7 +93,7 @@ type waiting struct {
 
 func question(name string) policy.Question {
 	return policy.Question{
-		ID: sha256.Sum256([]byte(name)), Tool: name, Risk: policy.RiskMedium, Reason: "it changes files", Changes: "created " + name + ".txt",
+		ID: sha256.Sum256([]byte(name)), Tool: name, Risk: policy.RiskMedium, Reason: "it changes files", Changes: set(created(name+".txt", "")),
 		Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Rules: map[policy.Scope]string{policy.ScopeAlways: "allow " + name},
 	}
 }
@@ -224,13 +224,15 @@ func TestABatchOneByOne(t *testing.T) {
 
 func TestNoYesToAllForWhatIsNotOnTheScreen(t *testing.T) {
 	long := question("long")
-	for i := range 40 {
-		long.Changes += fmt.Sprintf("\n+%d", i)
+	numbers := func(n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("%d\n", i)
+		}
+		return text
 	}
+	long.Changes = set(created("long.txt", numbers(40)))
 	tall := question("tall")
-	for i := range 20 {
-		tall.Changes += fmt.Sprintf("\n+%d", i)
-	}
+	tall.Changes = set(created("tall.txt", numbers(20)))
 	bash := policy.Question{Tool: "bash", Risk: policy.RiskHigh, Command: strings.Repeat("x", 10_000), Warning: policy.Unconfined, Scopes: []policy.Scope{policy.ScopeOnce}}
 	another := question("two") // than was allowed for good
 	another.Changed = []policy.Change{change("old", "new")}

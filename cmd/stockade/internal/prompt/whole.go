@@ -27,28 +27,34 @@ type whole struct {
 // page is the next page. Behind the last one comes the first.
 func (w *whole) page(v View) []string {
 	p := page{v: v, all: true}
-	for len(p.out) < pageRows && w.at < len(w.qs) {
-		q := w.qs[w.at]
-		switch {
+	for !w.ended() && len(p.out) < pageRows {
+		switch q := w.qs[w.at]; {
 		case w.next == nil:
 			w.begin(&p, q)
 		case w.text != nil:
 			w.lines(&p)
-		case len(w.next) > 0:
-			w.title(&p, q)
 		default:
-			w.at, w.next = w.at+1, nil
+			w.title(&p, q)
 		}
 	}
 	p.findings()
-	if w.at == len(w.qs) {
+	if w.ended() {
 		w.at = 0
-	} else {
-		for _, r := range notes(v.width(), "[d] goes on: %d changes come", len(w.next)) {
-			p.out = append(p.out, r.before+v.style(r.style, r.text))
-		}
+		return p.out
+	}
+	for _, r := range notes(v.width(), "[d] goes on: %d changes come", len(w.next)) {
+		p.out = append(p.out, r.before+v.style(r.style, r.text))
 	}
 	return p.out
+}
+
+// ended goes on to the next question behind the end of one, and reports whether there is
+// none.
+func (w *whole) ended() bool {
+	if w.next != nil && w.text == nil && len(w.next) == 0 {
+		w.at, w.next = w.at+1, nil
+	}
+	return w.at == len(w.qs)
 }
 
 // begin shows what is not about one change alone.
@@ -62,7 +68,7 @@ func (w *whole) begin(p *page, q Question) {
 		return
 	}
 	for _, t := range q.Changes.Told(len(q.Changes.Entries)) {
-		if !t.Alone {
+		if !t.Alone() {
 			p.look(t.Words)
 			p.barred(p.title(item{Told: t}), 0)
 		}
@@ -81,7 +87,7 @@ func (w *whole) title(p *page, q Question) {
 		p.warn(fmt.Sprintf("the content is not shown: %v", w.text.Err))
 	}
 	if w.text.Hidden > 0 {
-		p.warn(fmt.Sprintf("%d lines of it hold a known secret, which is not shown", w.text.Hidden))
+		p.warn(hiddenWords(w.text.Hidden))
 	}
 }
 

@@ -1,0 +1,204 @@
+package prompt
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// photos is a directory of forty files that is gone.
+func photos() []tool.Change {
+	out := []tool.Change{{Path: "/ws/photos", Kind: tool.DirectoryRemoved, Before: &tool.Version{Mode: fs.ModeDir | 0o755}}}
+	for i := range 40 {
+		out = append(out, removed(fmt.Sprintf("photos/%02d.txt", i), "a photo\n"))
+	}
+	return out
+}
+
+// bash is a question about a command that has changed these.
+func bash(changes ...tool.Change) Question {
+	return Question{Question: policy.Question{Tool: "bash", Reason: "it changes files", Command: "make", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce}, Changes: set(changes...)}}
+}
+
+// Whatever files are called, and however many there are, what must not be overlooked
+// stands in the first rows, also on a small screen and below a long command.
+func TestWhatMustNotBeOverlooked(t *testing.T) {
+	main := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Created, After: version(strings.Repeat("a", 40))}
+	hook := created(".git/hooks/pre-commit", "rm -rf ~\n")
+	hook.After.Mode = 0o755
+	names := []string{"removed", "directory", "photos", "branch", "1", "index", "a", "git:", "main", "created", "executables"}
+	var others []tool.Change
+	for i := range 30 {
+		others = append(others, edited(fmt.Sprintf("src/%d/f.go", i), "one\n", "two\n"))
+	}
+	for name, c := range map[string]struct {
+		changes []tool.Change
+		wants   []string
+	}{
+		"a directory that is gone": {photos(), []string{"│ directory removed photos with 40 files (320 bytes)"}},
+		"what git has done":        {[]tool.Change{main}, []string{"│ git: branch main at aaaaaaaaaa"}},
+		"a program, among others":  {[]tool.Change{hook}, []string{"│ created .git/hooks/pre-commit (9 bytes) (mode -rwxr-xr-x)"}},
+		"all of these": {slices.Concat(photos(), []tool.Change{main, hook}), []string{
+			"│ directory removed photos with 40 files (320 bytes)", "│ created .git/hooks/pre-commit (9 bytes) (mode -rwxr-xr-x)", "│ git: branch main at aaaaaaaaaa"}},
+		"files that are gone here and there": {slices.Concat(func() (out []tool.Change) {
+			for i := range 40 {
+				out = append(out, removed(fmt.Sprintf("old/%d/f", i), "x\n"))
+			}
+			return out
+		}()), []string{"│ removed 40 files: in old (80 bytes)"}},
+		"what is no text": {[]tool.Change{created("x.bin", "\x00")}, []string{"! x.bin: it is no text (1 byte)"}},
+	} {
+		for _, evil := range names {
+			for _, v := range []View{{}, {Height: 14}, {Width: 200, Height: 50}} {
+				q := bash(slices.Concat(c.changes, others, []tool.Change{edited(evil, "a\n", "b\n"), edited("d/"+evil, "a\n", "b\n")})...)
+				q.Command = strings.Repeat("echo\necho 1\n", 50)
+				rows := One(q).Rows(v)
+				begin := slices.IndexFunc(rows, func(r string) bool { return strings.Contains(r, "it would change") })
+				for _, want := range c.wants {
+					at := slices.IndexFunc(rows, func(r string) bool { return strings.Contains(r, want) })
+					if begin < 0 || at < 0 || at > begin+4 {
+						t.Fatalf("%s, %q, %d rows: row %d is %q of\n%s", name, evil, v.Height, at, want, lines(rows))
+					}
+				}
+			}
+		}
+	}
+}
+
+// pages are all that [d] shows.
+func pages(t *testing.T, p *Prompt, v View) (all []string, n int) {
+	t.Helper()
+	for {
+		rows := p.Shows(v, Choice{Letter: keyWhole, shows: true})
+		all, n = append(all, rows...), n+1
+		if len(rows) > 2*pageRows {
+			t.Errorf("a page has %d rows", len(rows))
+		}
+		if !strings.Contains(rows[len(rows)-1], "[d] goes on") {
+			return all, n
+		}
+		all = all[:len(all)-1]
+	}
+}
+
+func TestALargeDifferenceHidesNone(t *testing.T) {
+	var changes []tool.Change
+	for i := range 5 {
+		var text strings.Builder
+		for j := range 12_000 {
+			fmt.Fprintf(&text, "line %d of %d\n", j, i)
+		}
+		changes = append(changes, created(fmt.Sprintf("a%d", i), text.String()))
+	}
+	q := bash(append(changes, edited("sixth", "good\n", "EVIL\n"))...)
+	p := One(q)
+	if shown := lines(p.Rows(View{})); !strings.Contains(shown, "1 + EVIL") {
+		t.Errorf("the sixth is not shown:\n%s", shown)
+	}
+	all, n := pages(t, p, View{})
+	text := lines(all)
+	for i := range 5 {
+		for _, j := range []int{0, 6000, 11_999} {
+			if line := fmt.Sprintf("%5d + line %d of %d\n", j+1, j, i); strings.Count(text, line) != 1 {
+				t.Errorf("%q is there %d times", line, strings.Count(text, line))
+			}
+		}
+	}
+	if n < 50 || strings.Index(text, "EVIL") > strings.Index(text, "line 0 of 0") {
+		t.Errorf("%d pages, and the small one comes later", n)
+	}
+	if again, _ := pages(t, p, View{}); !slices.Equal(again, all) {
+		t.Error("behind the last page is not the first one")
+	}
+}
+
+// Each change has one row in which it is named, or is counted in one, in the question and
+// behind [d].
+func TestEachChangeHasARow(t *testing.T) {
+	words := []string{"removed", "directory", "branch", "1", "index", "a", "git:", "new\nline", "\x1b[2J", `quo"te`, "\xff", "\u202e", strings.Repeat("long", 60), "│ created", "  +1 -1"}
+	token := func(i int) string { return fmt.Sprintf("q%dq", i) }
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		n := 1 + r.IntN(120)
+		var changes []tool.Change
+		for i := range n {
+			name := words[r.IntN(len(words))] + token(i) + words[r.IntN(len(words))]
+			if r.IntN(2) == 0 {
+				name = fmt.Sprintf("d%d/%s", r.IntN(4), name)
+			}
+			c := []tool.Change{created(name, fmt.Sprintln(i)), edited(name, "a\n", "b\n"), removed(name, fmt.Sprintln(-i))}[r.IntN(3)]
+			if c.After != nil && r.IntN(5) == 0 {
+				c.After.Mode = []fs.FileMode{0o755, 0o666}[r.IntN(2)]
+			}
+			changes = append(changes, c)
+		}
+		q := bash(changes...)
+		v := View{Width: 5000, Height: 4000} // a line is a row, and none is folded
+		named := map[int]int{}
+		count := func(rows []string) {
+			for _, row := range rows {
+				for i := range n {
+					if strings.Contains(row, token(i)) {
+						named[i]++
+					}
+				}
+			}
+		}
+		count(One(q).Rows(v))
+		for _, told := range q.Changes.Told(foldRows - 2) {
+			if !told.Alone() {
+				for _, i := range told.Changes {
+					named[slices.IndexFunc(changes, func(c tool.Change) bool { return c.Path == q.Changes.At(i).Path })]++
+				}
+			}
+		}
+		for i := range n {
+			if named[i] != 1 {
+				t.Fatalf("seed %d: %q is told %d times in the question:\n%s", seed, changes[i].Path, named[i], lines(One(q).Rows(v)))
+			}
+		}
+		clear(named)
+		all, _ := pages(t, One(q), v)
+		count(all)
+		for i := range n {
+			if named[i] != 1 {
+				t.Fatalf("seed %d: %q is named %d times behind [d]", seed, changes[i].Path, named[i])
+			}
+		}
+	}
+}
+
+// A question says how many places hold a known secret, and so does each difference.
+func TestSecretsInDifferencesAreCounted(t *testing.T) {
+	q := bash(edited("a", "k = 1\n", "k = hunter2\n"), edited("b", "hunter2\nx\n", "hunter2\ny\n"))
+	q.Changes = q.Changes.Redacted(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
+	p := One(q)
+	rows := lines(p.Rows(View{}))
+	all, _ := pages(t, p, View{})
+	if !strings.Contains(rows, "     ! 2 lines of it hold a known secret, which is not shown") || strings.Contains(rows+lines(all), "hunter2") {
+		t.Errorf("it shows\n%s", rows)
+	}
+	if strings.Count(lines(all), "     ! 1 line of it holds a known secret, which is not shown") != 2 {
+		t.Errorf("[d] shows\n%s", lines(all))
+	}
+}
+
+// What is read while somebody looks is not what a later call has there.
+func TestNothingIsReadAfterTheAnswer(t *testing.T) {
+	q := bash(edited("a", "1\n", "2\n"))
+	p := One(q)
+	q.Changes.Close()
+	all, _ := pages(t, p, View{})
+	if text := q.Changes.Text(0); text.Err == nil || strings.Contains(lines(all), "+ 2") {
+		t.Errorf("it shows %+v\n%s", text, lines(all))
+	}
+	var none *diff.Set
+	none.Close()
+}
