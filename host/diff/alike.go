@@ -63,7 +63,7 @@ type lines struct {
 
 // linesOf is empty for what is no text.
 func linesOf(v *tool.Version) lines {
-	c, err := contentOf(v, maxText)
+	c, _, err := read(v, maxText)
 	if err != nil {
 		return lines{}
 	}

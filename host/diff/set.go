@@ -98,28 +98,14 @@ const (
 	Unreadable            // it could not be read
 )
 
-// Fate is what becomes of a content.
-type Fate uint8
-
-// The fates.
-const (
-	MayChange Fate = iota
-	Changes
-	Stays
-	Goes
-)
-
 // Unshown is a content that is not shown.
 type Unshown struct {
 	Change int // as in [Set.At]
 	Why    Why
 	Bytes  int64 // that it has, or had
-	Fate   Fate
+	Known  bool  // nothing comes with it: it goes, or stays as it was
 	Err    error // of one that is unreadable
 }
-
-// matters reports whether something comes that nobody has seen.
-func (u Unshown) matters() bool { return u.Fate <= Changes }
 
 // Whole reports whether a person can see all that comes. If not, an answer holds for this
 // call alone.
@@ -128,7 +114,8 @@ func (s *Set) Whole() bool {
 		return true
 	}
 	hidden := func(r Repository) bool { return slices.ContainsFunc(r.Facts, func(f Fact) bool { return f.Unseen }) }
-	return !s.NoTime && !slices.ContainsFunc(s.Unshown, Unshown.matters) && !slices.ContainsFunc(s.Repositories, hidden)
+	comes := func(u Unshown) bool { return !u.Known }
+	return !s.NoTime && !slices.ContainsFunc(s.Unshown, comes) && !slices.ContainsFunc(s.Repositories, hidden)
 }
 
 // Empty reports whether nothing is changed.
@@ -459,7 +446,7 @@ func (s *Set) Order() (order []int) {
 		order = append(order, e.Members...)
 		for _, i := range e.Members {
 			keys[i].care = e.Care
-			if size := sizeOf(s.At(i)); size > bulk {
+			if size := SizeOf(s.At(i)); size > bulk {
 				keys[i].size = size
 			}
 		}
@@ -470,11 +457,8 @@ func (s *Set) Order() (order []int) {
 	return order
 }
 
-// Size is how many bytes the contents of a change have that [Set.Text] compares.
-func (s *Set) Size(i int) int64 { return sizeOf(s.At(i)) }
-
-// sizeOf is how many bytes the contents have that are compared.
-func sizeOf(c tool.Change) (n int64) {
+// SizeOf is how many bytes the contents of a change have that [Set.Text] compares.
+func SizeOf(c tool.Change) (n int64) {
 	if c.Kind == tool.Times || c.Kind == tool.ModeChanged {
 		return 0
 	}
@@ -509,7 +493,7 @@ func (s *Set) look(ctx context.Context) {
 	s.why = map[int]Why{}
 	for _, i := range s.Order() {
 		c := s.At(i)
-		size := sizeOf(c)
+		size := SizeOf(c)
 		if size == 0 {
 			continue
 		}
@@ -522,26 +506,22 @@ func (s *Set) look(ctx context.Context) {
 			u.Why = TooLong
 		default:
 			left -= size
-			before, after, err := raws(c, maxShown)
-			sums.Write(before.sum[:])
-			sums.Write(after.sum[:])
-			if err == nil && before.text && after.text {
+			_, was, err := read(c.Before, maxShown)
+			_, is, isErr := read(c.After, maxShown)
+			sums.Write(was[:])
+			sums.Write(is[:])
+			switch {
+			case err == nil && isErr == nil:
 				continue
-			}
-			if u.Err = err; err != nil {
-				u.Why = Unreadable
-			} else if regular(c.Before) && regular(c.After) && before.sum == after.sum {
-				u.Fate = Stays
-			} else {
-				u.Fate = Changes
+			case err != nil && err != errNoText:
+				u.Why, u.Err = Unreadable, err
+			case isErr != nil && isErr != errNoText:
+				u.Why, u.Err = Unreadable, isErr
+			default:
+				u.Known = regular(c.Before) && was == is
 			}
 		}
-		switch {
-		case c.After == nil:
-			u.Fate = Goes
-		case u.Fate == MayChange && ctx.Err() == nil:
-			u.Fate = s.source.fate(c)
-		}
+		u.Known = u.Known || c.After == nil || ctx.Err() == nil && s.source.stays(c)
 		s.Unshown, s.why[i] = append(s.Unshown, u), u.Why
 	}
 	sums.Sum(s.digest[:0])
@@ -558,57 +538,28 @@ func describe(w io.Writer, c tool.Change) {
 	}
 }
 
-// fate says of contents that are not shown whether they differ.
-func (s *source) fate(c tool.Change) Fate {
-	switch {
-	case !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size:
-		return Changes
-	case c.Before.Size > maxEqual || !take(&s.budget.equal, 2*c.Before.Size):
-		return MayChange
+// stays reports whether a content that is not shown is that which was there before.
+func (s *source) stays(c tool.Change) bool {
+	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || c.Before.Size > maxEqual || !take(&s.budget.equal, 2*c.Before.Size) {
+		return false
 	}
 	before, err := c.Before.SHA256()
 	if err != nil {
-		return MayChange
+		return false
 	}
-	if after, err := c.After.SHA256(); err != nil || after != before {
-		return Changes
-	}
-	return Stays
+	after, err := c.After.SHA256()
+	return err == nil && after == before
 }
 
 // maxEqual is how large a file is at most that is read to see whether it is another's copy.
 const maxEqual = 64 << 20
-
-// raw is what is known of a content that was read.
-type raw struct {
-	sum  [sha256.Size]byte
-	text bool
-}
-
-func raws(c tool.Change, most int64) (before, after raw, err error) {
-	read := func(v *tool.Version) (r raw, err error) {
-		if !regular(v) {
-			return raw{text: true}, nil
-		}
-		data, err := whole(v, most)
-		if err == nil {
-			_, _, r.text = decoded(data)
-			r.sum = sha256.Sum256(data)
-		}
-		return r, err
-	}
-	if before, err = read(c.Before); err == nil {
-		after, err = read(c.After)
-	}
-	return before, after, err
-}
 
 var errClosed = errors.New("the call does not wait for an answer any more")
 
 // Text is the difference of a change, as in [Set.At]. It is made anew each time.
 func (s *Set) Text(i int) *Text {
 	c := s.At(i)
-	if sizeOf(c) == 0 {
+	if SizeOf(c) == 0 {
 		return &Text{Change: c}
 	}
 	s.source.mu.Lock()

@@ -124,7 +124,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 					if e.Form == Several && !slices.ContainsFunc(e.Places, func(p Place) bool {
 						return c.Path == p.Dir || strings.HasPrefix(c.Path, strings.TrimSuffix(p.Dir, "/")+"/")
 					}) {
-						t.Fatalf("seed %d, %s: no directory of %q is named: %q", seed, name, c.Path, e.Places)
+						t.Fatalf("seed %d, %s: no directory of %q is named: %v", seed, name, c.Path, e.Places)
 					}
 				}
 				for _, p := range e.Places {
@@ -172,7 +172,7 @@ func TestNoNameIsAnotherLine(t *testing.T) {
 	}
 	lines := New(t.Context(), changes, "/ws", nil).Told(3)
 	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Changes) != 41 {
-		t.Errorf("%q", lines[0])
+		t.Errorf("%+v", lines[0])
 	}
 }
 
@@ -319,6 +319,35 @@ func TestASecretInADifference(t *testing.T) {
 		}
 		if got != c.want || text.Hidden != c.hidden {
 			t.Errorf("%s: %d hidden, got\n%s", name, text.Hidden, got)
+		}
+	}
+}
+
+// What the log has of a difference is read as what it was.
+func TestAStoredDifferenceIsReadAsItWas(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		text := func() (out string) {
+			for range r.IntN(30) {
+				out += []string{"a", "", "--- a/x", "+++ b/x", "@@ -1 +1 @@", "-", "+", " ", "\\ No newline at end of file", "... 12 bytes of this diff are not shown"}[r.IntN(10)] + "\n"
+			}
+			return strings.TrimSuffix(out, strings.Repeat("\n", r.IntN(2)))
+		}
+		c := modified(text(), text())
+		stored, _, _ := Of(c, "/ws", func([]byte) bool { return false })
+		var want []Line
+		for _, h := range New(t.Context(), []tool.Change{c}, "/ws", nil).Text(0).Hunks {
+			for l := range h.Lines() {
+				for i := range l.Times {
+					want = append(want, Line{Op: l.Op, Number: l.Number + i, Text: l.Text, Times: 1})
+				}
+				if l.NoEnd {
+					want = append(want, Line{Text: NoEnd, Times: 1})
+				}
+			}
+		}
+		if got := Stored(stored); stored != "" && !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %q is read as %v, want %v", seed, stored, got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"iter"
 	"slices"
@@ -267,42 +268,32 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 	for i := range t.Hunks {
 		h := &t.Hunks[i]
 		a, b := h.Was-1, h.Is-1
-		for j := range h.Runs {
-			r := &h.Runs[j]
-			n := lineCount(r.Text)
-			lines, from := after, b
-			if r.Op == '-' || lines == nil && r.Op == ' ' {
-				lines, from = before, a
+		for j, r := range h.Runs {
+			var out strings.Builder
+			for line := range strings.Lines(r.Text) {
+				text, shown := strings.TrimSuffix(line, "\n"), ""
+				switch {
+				case r.Op != '+' && before != nil:
+					shown = before[a]
+				case r.Op != '-' && after != nil:
+					shown = after[b]
+				default:
+					shown = text
+				}
+				if shown != text {
+					t.Hidden++
+				}
+				out.WriteString(shown + line[len(text):])
+				if r.Op != '+' {
+					a++
+				}
+				if r.Op != '-' {
+					b++
+				}
 			}
-			if lines != nil {
-				t.Hidden += r.replace(lines[from : from+n])
-			}
-			if r.Op != '+' {
-				a += n
-			}
-			if r.Op != '-' {
-				b += n
-			}
+			h.Runs[j].Text = out.String()
 		}
 	}
-}
-
-// replace puts other lines in the place of those of a run, and says how many differ.
-func (r *Run) replace(lines []string) (differ int) {
-	var out strings.Builder
-	i := 0
-	for line := range strings.Lines(r.Text) {
-		if text := strings.TrimSuffix(line, "\n"); text != lines[i] {
-			differ++
-		}
-		out.WriteString(lines[i])
-		if strings.HasSuffix(line, "\n") {
-			out.WriteByte('\n')
-		}
-		i++
-	}
-	r.Text = out.String()
-	return differ
 }
 
 // clean are the lines of a text without secrets; nil if there are none in it. Where a
@@ -334,41 +325,37 @@ func clean(text string, hide func(string) string) []string {
 
 // texts are the contents of a change, of most bytes at most each.
 func texts(c tool.Change, most int64) (before, after content, err error) {
-	if before, err = contentOf(c.Before, most); err == nil {
-		after, err = contentOf(c.After, most)
+	if before, _, err = read(c.Before, most); err == nil {
+		after, _, err = read(c.After, most)
 	}
 	return before, after, err
 }
 
-var errNoText = errors.New("it is no text")
+var (
+	errNoText  = errors.New("it is no text")
+	errTooLong = errors.New("it is too long to compare")
+)
 
-// contentOf is the content of a version that is text; empty for one that is not there or
-// has no content.
-func contentOf(v *tool.Version, most int64) (content, error) {
+// read is the content of a version, and its SHA-256, also of what is no text; empty for
+// one that is not there or has none.
+func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err error) {
 	if !regular(v) {
-		return content{}, nil
+		return c, sum, nil
 	}
-	data, err := whole(v, most)
-	if err != nil {
-		return content{}, err
-	}
-	text, encoding, ok := decoded(data)
-	if !ok {
-		return content{}, errNoText
-	}
-	return content{text, encoding}, nil
-}
-
-// whole is all of a content, of most bytes at most.
-func whole(v *tool.Version, most int64) ([]byte, error) {
 	if v.Size > most {
-		return nil, errTooLong
+		return c, sum, errTooLong
 	}
 	data, err := head(v, most+1)
 	if err == nil && int64(len(data)) > most {
 		err = errTooLong
 	}
-	return data, err
+	if err != nil {
+		return c, sum, err
+	}
+	sum = sha256.Sum256(data)
+	text, encoding, ok := decoded(data)
+	if !ok {
+		return c, sum, errNoText
+	}
+	return content{text, encoding}, sum, nil
 }
-
-var errTooLong = errors.New("it is too long to compare")

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -31,28 +33,17 @@ func Unified(ctx context.Context, changes []tool.Change, dir string) string {
 	return New(ctx, changes, dir, nil).String()
 }
 
-// String describes the set as text: what it tells in short, each by its name where that
-// says more, and differences in unified format.
+// String describes the set as text: what it tells in short, and then differences in
+// unified format.
 func (s *Set) String() string {
 	if s == nil {
 		return ""
 	}
 	var out strings.Builder
-	short := s.Told(maxNamed)
-	for _, t := range short {
+	for _, t := range s.Told(maxNamed) {
 		out.WriteString(t.Words + "\n")
 	}
-	room := out.Len() + maxTotal
-	order := s.Order()
-	if len(short) < len(order) {
-		fmt.Fprintf(&out, "\nall of these %d:\n", len(order))
-		for _, at := range order[:min(len(order), maxNamed)] {
-			out.WriteString(s.Headline(at) + "\n")
-		}
-		if more := len(order) - maxNamed; more > 0 {
-			fmt.Fprintf(&out, "... and %d more\n", more)
-		}
-	}
+	room, order := out.Len()+maxTotal, s.Order()
 	for i, at := range order {
 		if out.Len() > room || i == maxNamed {
 			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(order)-i)
@@ -111,23 +102,20 @@ func (s *Set) Told(most int) (out []Told) {
 	return out
 }
 
-// repository adds what git has done in one; what nobody has looked at in a line of its own.
+// repository adds what git has done in one, and first what of that nobody has looked at.
 func (s *Set) repository(r Repository, add func(words string, red bool)) {
 	begin := "git: "
 	if name := s.name(r.Root); name != "." {
 		begin = "git in " + name + ": "
 	}
-	var seen []string
+	told := map[bool][]string{}
 	for _, f := range r.Facts {
-		words := f.redacted(s.hide).words()
-		if f.Unseen {
-			add(begin+words, true)
-		} else {
-			seen = append(seen, words)
-		}
+		told[f.Unseen] = append(told[f.Unseen], f.redacted(s.hide).words())
 	}
-	if len(seen) > 0 {
-		add(begin+strings.Join(seen, "; "), false)
+	for _, unseen := range []bool{true, false} {
+		if len(told[unseen]) > 0 {
+			add(begin+strings.Join(told[unseen], "; "), unseen)
+		}
 	}
 }
 
@@ -139,15 +127,15 @@ func (s *Set) unshown(add func(words string, red bool)) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			add(s.name(c.Path)+": "+u.Why.words(1)+u.words(c), u.matters())
+			add(s.name(c.Path)+": "+u.Why.words(1)+u.words(c), !u.Known)
 		}
 		return
 	}
-	for i := range len(whys) * len(fates) {
-		why, fate := Why(i/len(fates)), Fate(i%len(fates))
-		e, dirs := Entry{Form: Several}, map[string]int{}
+	for i := range 2 * len(whys) {
+		why, known := Why(i/2), i%2 == 1
+		e, dirs := Entry{}, map[string]int{}
 		for _, u := range s.Unshown {
-			if u.Why == why && u.Fate == fate {
+			if u.Why == why && u.Known == known {
 				e.Files++
 				e.Bytes += u.Bytes
 				dirs[filepath.Dir(s.At(u.Change).Path)]++
@@ -155,14 +143,14 @@ func (s *Set) unshown(add func(words string, red bool)) {
 		}
 		if e.Files > 0 {
 			e.Places = places(dirs)
-			add(fmt.Sprintf("the content of %s is not shown%s, for %s: %s (%s)", count(e.Files, "file"), fates[fate], why.words(e.Files), s.placeWords(e), size(e.Bytes)),
-				Unshown{Fate: fate}.matters())
+			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(e), size(e.Bytes))
+			if known {
+				words += ", and nothing comes with it"
+			}
+			add(words, !known)
 		}
 	}
 }
-
-// fates are what becomes of a content that is not shown.
-var fates = [...]string{MayChange: ", and may change", Changes: "", Stays: ", and stays", Goes: ", and goes"}
 
 // words are what a person reads of an entry, in one line.
 func (s *Set) words(e Entry) string {
@@ -268,8 +256,8 @@ func (w Why) words(n int) string {
 // words say what becomes of the content.
 func (u Unshown) words(c tool.Change) string {
 	words := " (" + bytesOf(u.Bytes) + ")"
-	if regular(c.Before) && regular(c.After) {
-		words = ", and the content " + [...]string{MayChange: "may change", Changes: "changes", Stays: "stays"}[u.Fate] + words
+	if u.Known && c.After != nil {
+		words = ", and the content stays" + words
 	}
 	if u.Err != nil {
 		words = ": " + word(clip(u.Err.Error())) + words
@@ -386,6 +374,39 @@ func (h Hunk) unified(out *strings.Builder) {
 			}
 		}
 	}
+}
+
+var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
+
+// Stored are the lines of what [Of] has written, as a log has it. Without a sign are lines
+// that say something of others, and what is no diff.
+func Stored(unified string) (lines []Line) {
+	was, is := 0, 0
+	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
+		if m := hunkStart().FindStringSubmatch(text); m != nil {
+			was, _ = strconv.Atoi(m[1])
+			is, _ = strconv.Atoi(m[2])
+			continue
+		}
+		switch {
+		case was == 0 && is == 0:
+			if !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "+++ ") && !strings.HasPrefix(text, "@@") {
+				lines = append(lines, Line{Text: text, Times: 1})
+			}
+		case strings.HasPrefix(text, "-"):
+			lines = append(lines, Line{Op: '-', Number: was, Text: text[1:], Times: 1})
+			was++
+		case strings.HasPrefix(text, "+"):
+			lines = append(lines, Line{Op: '+', Number: is, Text: text[1:], Times: 1})
+			is++
+		case strings.HasPrefix(text, " ") || text == "":
+			lines = append(lines, Line{Op: ' ', Number: is, Text: strings.TrimPrefix(text, " "), Times: 1})
+			was, is = was+1, is+1
+		default: // that the last line has no end
+			lines = append(lines, Line{Text: text, Times: 1})
+		}
+	}
+	return lines
 }
 
 // cut is the beginning of a diff that is too long.

@@ -165,7 +165,7 @@ func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string
 		return nil
 	case c.expect.word == "result" && r.Err == nil:
 		s.replace(c.expect, 0, got)
-		return []string{"the result is another:\n" + difference(ctx, "result", pretty(want), is)}
+		return []string{"the result is another:\n" + difference("result", pretty(want), is)}
 	case c.expect.word == "error" && r.Err != nil && kindIs(r.Err, c.expect.rest):
 		missing := slices.DeleteFunc(slices.Clone(c.expect.body), func(line string) bool { return strings.Contains(is, strings.TrimSpace(line)) })
 		if len(missing) == 0 {
@@ -258,7 +258,7 @@ func (s *Script) compareFile(ctx context.Context, sec section, dir string) []str
 		return []string{fmt.Sprintf("there is no file %s", sec.rest)}
 	case sec.word == "has" && strings.TrimRight(got, "\n") != strings.TrimRight(sec.text(), "\n"):
 		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indented(got)...))
-		return []string{"the file holds something else:\n" + difference(ctx, sec.rest, sec.text(), got)}
+		return []string{"the file holds something else:\n" + difference(sec.rest, sec.text(), got)}
 	}
 	return nil
 }
@@ -276,11 +276,9 @@ func readAll(root *os.Root, name string) (string, error) {
 }
 
 // difference shows what is expected and what is there as a unified diff.
-func difference(ctx context.Context, name, want, got string) string {
-	text := diff.Unified(ctx, []tool.Change{{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}}, "/")
-	if at := strings.Index(text, "--- "); at >= 0 { // before it is what the change is in short
-		text = text[at:]
-	}
+func difference(name, want, got string) string {
+	change := tool.Change{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}
+	text, _, _ := diff.Of(change, "/", func([]byte) bool { return false })
 	return strings.TrimRight(text, "\n")
 }
 

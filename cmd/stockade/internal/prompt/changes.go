@@ -147,7 +147,7 @@ func texts(set *diff.Set) map[int]*diff.Text {
 	}
 	left := int64(maxRead)
 	for _, i := range set.Order() {
-		if size := set.Size(i); single[i] && len(out) < maxTexts && size <= left {
+		if size := diff.SizeOf(set.At(i)); single[i] && len(out) < maxTexts && size <= left {
 			left -= size
 			if t := set.Text(i); t.Err == nil && t.Bytes() <= maxText {
 				out[i] = t

@@ -526,10 +526,10 @@ func (p *page) title(i item) []row {
 	if c := counts(i.text); c != "" {
 		words += "  " + c
 	}
-	if i.Red {
-		return behind(alarm, terminal.Red, inRows(counted(words), p.v.width()))
-	}
 	rows := rowsOf("", words, "", p.v.width())
+	if i.Red {
+		rows = behind(alarm, terminal.Red, inRows(counted(words), p.v.width()))
+	}
 	if p.all {
 		return rows
 	}

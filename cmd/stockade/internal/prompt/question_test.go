@@ -244,7 +244,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   it would change
      │ removed "a b" (2 bytes)  +0 -1
      │ 1 - 1
-     ! p.png: it is no text, and the content changes (2 bytes)
+     ! p.png: it is no text (2 bytes)
      │ modified p.png (2 bytes, before 1)
      │ created b (8 bytes)  +1 -0
      │ 1 + --- a/x

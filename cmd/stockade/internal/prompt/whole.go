@@ -42,7 +42,7 @@ func (w *whole) page(v View) []string {
 		w.at = 0
 		return p.out
 	}
-	for _, r := range notes(v.width(), "[d] goes on: %d changes come", len(w.next)) {
+	for _, r := range notes(v.width(), "[d] goes on, %d changes come after this one", len(w.next)) {
 		p.out = append(p.out, r.before+v.style(r.style, r.text))
 	}
 	return p.out

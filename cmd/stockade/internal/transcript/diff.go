@@ -3,13 +3,13 @@ package transcript
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -19,66 +19,24 @@ const maxDiffLines = 40
 // maxFiles is how many changed files are listed below a call.
 const maxFiles = 8
 
-var hunk = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
-
-// diffLine is a line of a difference. It has no number if none can be told.
-type diffLine struct {
-	number int
-	sign   byte // ' ', '+' or '-'; 0: something else
-	text   string
-}
-
-// diffLines reads a unified diff, with or without the lines that stay. What is no diff
-// is shown as it is: it is in the log.
-func diffLines(diff string, context bool) (lines []diffLine) {
-	before, after := 0, 0
-	for line := range strings.SplitSeq(strings.TrimRight(diff, "\n"), "\n") {
-		if m := hunk().FindStringSubmatch(line); m != nil {
-			before, _ = strconv.Atoi(m[1])
-			after, _ = strconv.Atoi(m[2])
-			continue
-		}
-		switch {
-		case before == 0 && after == 0:
-			if !strings.HasPrefix(line, "--- ") && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "@@") {
-				lines = append(lines, diffLine{text: line})
-			}
-		case strings.HasPrefix(line, "-"):
-			lines = append(lines, diffLine{before, '-', line[1:]})
-			before++
-		case strings.HasPrefix(line, "+"):
-			lines = append(lines, diffLine{after, '+', line[1:]})
-			after++
-		case strings.HasPrefix(line, " ") || line == "":
-			if context {
-				lines = append(lines, diffLine{after, ' ', strings.TrimPrefix(line, " ")})
-			}
-			before, after = before+1, after+1
-		default: // that the last line has no end
-			lines = append(lines, diffLine{text: line})
-		}
-	}
-	return lines
-}
-
 // diffRows are a difference behind bars, with the numbers of its lines.
-func (p page) diffRows(lines []diffLine) (rows []string) {
+func (p page) diffRows(lines []diff.Line) (rows []string) {
 	digits := 1
 	for _, l := range lines {
-		digits = max(digits, len(strconv.Itoa(l.number)))
+		digits = max(digits, len(strconv.Itoa(l.Number)))
 	}
 	for _, l := range lines {
 		before, style := strings.Repeat(" ", digits+1), terminal.Dim
-		if l.sign != 0 {
-			before = fmt.Sprintf("%*d %c", digits, l.number, l.sign)
+		if l.Op != 0 {
+			before = fmt.Sprintf("%*d %c", digits, l.Number, l.Op)
 		}
-		switch l.sign {
+		switch l.Op {
 		case '+':
 			style = terminal.Green
 		case '-':
 			style = terminal.Red
 		}
-		for i, row := range p.broken(terminal.Visible(words.Clip(l.text, 2000)), terminal.Width(bar)+len(before)+1) {
+		for i, row := range p.broken(terminal.Visible(words.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1) {
 			if i > 0 {
 				before = strings.Repeat(" ", len(before))
 			}
@@ -116,7 +74,10 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int
 			rows = append(rows, p.prose("", ChangeWords(f, t.work))...)
 		}
 		if f.Diff != "" {
-			lines := diffLines(f.Diff, context)
+			lines := diff.Stored(f.Diff)
+			if !context {
+				lines = slices.DeleteFunc(lines, func(l diff.Line) bool { return l.Op == ' ' })
+			}
 			some := lines[:min(len(lines), room)]
 			rows = append(rows, p.diffRows(some)...)
 			room, left = room-len(some), left+len(lines)-len(some)
