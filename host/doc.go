@@ -62,6 +62,7 @@
 //	effect                  the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
 //	egress                  the one way out to the network: decide, resolve once, dial what was checked; the proxy of a command
 //	diff                    what a call changes, as people read it
+//	git                     what a change set does to repositories of git: objects that are what their names say, commits that come and go
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call

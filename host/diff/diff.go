@@ -20,22 +20,11 @@ const contextFor = 3
 
 // budget is what is read at most for one question.
 type budget struct {
-	index   int64 // bytes of indexes
-	names   int64 // bytes of the names in them
-	commits int64
-	trees   int64
-	objects int64 // bytes of those, as they are and compressed
-	moved   int64 // bytes that are hashed to find what was moved
-	equal   int64 // bytes that are hashed to see whether a content stays
-	indexes map[*tool.Version]index
+	moved int64 // bytes that are hashed to find what was moved
+	equal int64 // bytes that are hashed to see whether a content stays
 }
 
-func newBudget() *budget {
-	return &budget{
-		index: 64 << 20, names: 64 << 20, commits: 1000, trees: 2000, objects: 64 << 20, moved: 64 << 20, equal: 256 << 20,
-		indexes: map[*tool.Version]index{},
-	}
-}
+func newBudget() *budget { return &budget{moved: 64 << 20, equal: 256 << 20} }
 
 // take reports whether n is left, and takes it.
 func take(left *int64, n int64) bool {

@@ -1,20 +1,17 @@
 package diff
 
 import (
-	"bytes"
-	"compress/zlib"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -31,25 +28,24 @@ func cutRepository(path string) (root, rel string, inside bool) {
 // repository is what was changed in one.
 type repository struct {
 	root    string
-	changes []inside                 // by name; there may be two of one, of what took another's place
-	objects map[string]*tool.Version // that are new, by their hash
-	fresh   bool                     // there was none before
-	ended   map[string]bool          // directories that are gone
-	left    *budget
+	changes []inside // by name; there may be two of one, of what took another's place
+	dirs    []*git.Dir
+	fresh   bool            // there was none before
+	ended   map[string]bool // directories that are gone
 
 	created, removed int // objects
-	index            *Fact
-	facts            []Fact
+	told             Repository
 }
 
 // inside is a change in a repository.
 type inside struct {
-	rel string // in .git
+	rel string // in .git, or in the git directory of a worktree or submodule there
+	in  string // which that is, in .git; empty: it is .git
 	tool.Change
 }
 
 // repositories takes those out of changes, in their order.
-func repositories(changes []tool.Change, left *budget) (found []*repository, others []tool.Change) {
+func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
 		root, rel, in := cutRepository(c.Path)
@@ -59,53 +55,143 @@ func repositories(changes []tool.Change, left *budget) (found []*repository, oth
 		}
 		r := by[root]
 		if r == nil {
-			r = &repository{root: root, objects: map[string]*tool.Version{}, ended: map[string]bool{}, left: left}
+			r = &repository{root: root, ended: map[string]bool{}, told: Repository{Root: root}}
+			for _, d := range dirs {
+				if at, _, _ := cutRepository(d.Path); at == root {
+					r.dirs = append(r.dirs, d)
+				}
+			}
 			by[root], found = r, append(found, r)
 		}
-		r.changes = append(r.changes, inside{rel, c})
+		at := inside{rel: rel, Change: c}
+		for _, d := range r.dirs {
+			if _, in, _ := cutRepository(d.Path); len(in) > len(at.in) && strings.HasPrefix(rel, in+"/") {
+				at.in, at.rel = in, rel[len(in)+1:]
+			}
+		}
+		r.changes = append(r.changes, at)
 		r.fresh = r.fresh || rel == "" && c.Kind == tool.DirectoryCreated
 		if c.Kind == tool.DirectoryRemoved {
 			r.ended[rel] = true
 		}
-		if id, ok := strings.CutPrefix(rel, "objects/"); ok && c.Kind == tool.Created && regular(c.After) {
-			r.objects[strings.Replace(id, "/", "", 1)] = c.After
-		}
 	}
 	for _, r := range found {
-		slices.SortStableFunc(r.changes, func(a, b inside) int { return strings.Compare(a.rel, b.rel) })
+		slices.SortStableFunc(r.changes, func(a, b inside) int { return strings.Compare(a.in+a.rel, b.in+b.rel) })
 	}
 	return found, others
 }
 
-func (r *repository) say(f Fact) { r.facts = append(r.facts, f) }
+func (r *repository) say(f Fact) { r.told.Facts = append(r.told.Facts, f) }
 
-// maxFacts is how much is told of a repository.
+// maxFacts is how much is told of the files of a repository.
 const maxFacts = 200
 
-// told says what git has done, and lists the changes that say more than that: all that
+// tells says what git has done, and lists the changes that say more than that: all that
 // are not known to say nothing else.
-func (r *repository) told(ctx context.Context) (told Repository, rest []tool.Change) {
-	told.Root = r.root
+func (r *repository) tells(ctx context.Context) (told Repository, rest []tool.Change) {
 	for _, c := range r.changes {
-		if ctx.Err() != nil || len(r.facts) >= maxFacts || !r.tell(c) {
+		if ctx.Err() != nil || len(r.told.Facts) >= maxFacts || !r.tell(c) {
 			rest = append(rest, c.Change)
 		} else {
-			told.Told = append(told.Told, c.Change)
+			r.told.Told = append(r.told.Told, c.Change)
 		}
 	}
-	if r.index != nil {
-		r.say(*r.index)
+	for _, d := range r.dirs {
+		r.means(d)
 	}
 	if r.removed > 0 {
 		r.say(Fact{Kind: FactLost, Count: r.removed})
-	} else if r.created > 0 && len(r.facts) == 0 {
+	} else if r.created > 0 && len(r.told.Facts) == 0 {
 		r.say(Fact{Kind: FactObjects, Count: r.created})
 	}
-	if len(r.facts)+len(rest) == 0 {
+	if len(r.told.Facts)+len(r.told.Held)+len(rest) == 0 {
 		r.say(Fact{Kind: FactOwn, Count: len(r.changes)})
 	}
-	told.Facts = r.facts
-	return told, rest
+	return r.told, rest
+}
+
+// means tells of one git directory what its files mean.
+func (r *repository) means(d *git.Dir) {
+	_, in, _ := cutRepository(d.Path)
+	say := func(f Fact) {
+		f.In = in
+		r.say(f)
+	}
+	some := func(kind FactKind, names []string) {
+		if len(names) > 0 {
+			say(Fact{Kind: kind, Files: names[:min(len(names), maxFiles)], More: max(len(names)-maxFiles, 0)})
+		}
+	}
+	if d.Older {
+		say(Fact{Kind: FactOlder, Count: d.Commits, Unseen: true})
+	}
+	if d.More || len(d.Unseen) > 0 {
+		say(Fact{Kind: FactUnseen, Files: d.Unseen, Unseen: true})
+	}
+	for i, ref := range d.Refs {
+		if ref.Name == "HEAD" && ref.After == "" { // its file is told to be gone
+			continue
+		}
+		if i == maxRefs { // those with commits that are lost come first
+			say(Fact{Kind: FactRefs, Count: len(d.Refs) - i, Unseen: len(ref.Lost) > 0})
+			break
+		}
+		if ref.Name != theStash || len(d.Stashed)+len(d.Dropped) == 0 {
+			say(factOf(ref))
+		}
+	}
+	stashes := func(kind FactKind, said []string) {
+		if len(said) > 0 {
+			say(Fact{Kind: kind, Steps: said[:min(len(said), maxFiles)], More: max(len(said)-maxFiles, 0)})
+		}
+	}
+	stashes(FactStashed, d.Stashed)
+	stashes(FactDropped, d.Dropped)
+	for _, h := range d.Held {
+		if h.After == nil {
+			say(Fact{Kind: FactModule, Name: h.Name, To: h.ID})
+			continue
+		}
+		kind := tool.Modified
+		if h.Before == nil {
+			kind = tool.Created
+		}
+		r.told.Held = append(r.told.Held, Content{h.Commit, tool.Change{Path: h.Path, Kind: kind, Before: h.Before, After: h.After}})
+	}
+	some(FactSame, d.Same)
+	if d.Ends > 0 {
+		say(Fact{Kind: FactEnds, Count: d.Ends})
+	}
+	some(FactStays, d.Stays)
+	some(FactFlags, d.Flagged)
+}
+
+// maxFiles is how many names a fact has, and maxRefs how many references are told each.
+const (
+	maxFiles = 12
+	maxRefs  = 50
+)
+
+// factOf tells of a reference.
+func factOf(ref git.Ref) Fact {
+	f := Fact{Kind: FactRef, Name: ref.Name, From: ref.Before, To: ref.After, Count: ref.New, Subject: ref.Subject, Forward: ref.Forward, Guess: ref.LostMore}
+	f.Steps = ref.Lost[:min(len(ref.Lost), maxFiles)]
+	f.More = len(ref.Lost) - len(f.Steps)
+	branch, onBranch := strings.CutPrefix(ref.Name, branches)
+	switch target, symbolic := strings.CutPrefix(ref.After, "ref: "+branches); {
+	case ref.After == "":
+		f.Kind = FactRefGone
+	case ref.Name == "HEAD" && symbolic:
+		f.Kind, f.Name = FactOnBranch, target
+	case ref.Name == "HEAD" && ref.New == 0:
+		f.Kind = FactDetached
+	case ref.Name != "HEAD" && !onBranch:
+	case isHash(ref.Before) && !ref.Forward:
+		f.Kind, f.Name = FactRewritten, branch
+	case ref.New > 0:
+		f.Kind, f.Name = FactCommits, branch
+	}
+	return f
 }
 
 // rules say of the files of a repository what to tell of one that is new or has
@@ -116,15 +202,57 @@ var rules = []struct {
 	say     func(r *repository, c inside) bool
 	gone    bool // say tells of one that is gone, too
 }{
+	{"objects/info/commit-graph", (*repository).derived, true},
+	{"objects/info/commit-graphs/", (*repository).derived, true},
+	{"objects/pack/multi-pack-index", (*repository).derived, true},
 	{"objects/info/", func(*repository, inside) bool { return false }, false},
 	{"objects/??/*", (*repository).object, true},
 	{"objects/pack/*", (*repository).object, true},
-	{"refs/", (*repository).moved, true},
-	{"HEAD", (*repository).head, false},
-	{"index", func(r *repository, c inside) bool { r.index = r.indexed(c.Change); return true }, false},
+	{"refs/", (*repository).meant, true},
+	{"packed-refs", (*repository).meant, true},
+	{"HEAD", (*repository).meant, false},
+	{"index", (*repository).meant, false},
 	{"info/exclude", func(r *repository, _ inside) bool { return r.fresh }, false},
-	{pattern: "logs/"}, {pattern: "COMMIT_EDITMSG"}, {pattern: "ORIG_HEAD"}, {pattern: "FETCH_HEAD"},
-	{pattern: "AUTO_MERGE"}, {pattern: "description"}, {pattern: "hooks/*.sample"},
+	{"logs/", (*repository).log, true},
+	{pattern: "COMMIT_EDITMSG"}, {pattern: "ORIG_HEAD"}, {pattern: "FETCH_HEAD"},
+	{"AUTO_MERGE", func(*repository, inside) bool { return true }, true},
+	{pattern: "description"}, {pattern: "hooks/*.sample"},
+}
+
+// meant reports whether what a file means is told: whether its git directory was looked
+// at.
+func (r *repository) meant(c inside) bool {
+	return slices.ContainsFunc(r.dirs, func(d *git.Dir) bool {
+		_, in, _ := cutRepository(d.Path)
+		return in == c.in
+	})
+}
+
+// derived tells that what git has made of other files is gone, once. What a command
+// writes of these the stage leaves out.
+func (r *repository) derived(c inside) bool {
+	f := Fact{Kind: FactDerived, In: c.in}
+	if c.After == nil && !slices.ContainsFunc(r.told.Facts, func(g Fact) bool { return g.Kind == FactDerived && g.In == c.in }) {
+		r.say(f)
+	}
+	return c.After == nil
+}
+
+// log tells of a log of a reference that has lost entries. That of the stash is told
+// with it.
+func (r *repository) log(c inside) bool {
+	name := strings.TrimPrefix(c.rel, "logs/")
+	lost, ok := git.Dropped(c.Before, c.After)
+	switch {
+	case c.Before == nil || name == theStash:
+	case !ok:
+		return false
+	case c.After == nil:
+		r.say(Fact{Kind: FactLogGone, In: c.in, Name: name, Count: len(lost)})
+	case len(lost) > 0:
+		r.say(Fact{Kind: FactLog, In: c.in, Name: name, Count: len(lost)})
+	}
+	return true
 }
 
 // tell says what a change is about, and reports whether there is nothing else to it.
@@ -249,196 +377,10 @@ const (
 	theStash = "refs/stash" // to which commits are added, none of which follows another
 )
 
-// moved says what became of a reference.
-func (r *repository) moved(c inside) bool {
-	before, after := reference(c.Before), reference(c.After)
-	branch, onBranch := strings.CutPrefix(c.rel, branches)
-	switch {
-	case c.After == nil:
-		r.say(Fact{Kind: FactRefGone, Name: c.rel})
-	case c.rel == theStash && r.stashed(after), onBranch && r.committed(branch, before, after):
-	default:
-		r.say(Fact{Kind: FactRef, Name: c.rel, From: before, To: after})
-	}
-	return true
-}
-
-// head says where HEAD is now.
-func (r *repository) head(c inside) bool {
-	before, after := reference(c.Before), reference(c.After)
-	if branch, ok := strings.CutPrefix(after, "ref: "+branches); ok {
-		r.say(Fact{Kind: FactOnBranch, Name: branch})
-		return true
-	}
-	if !isHash(before) { // what the branch was at is not known here
-		before = ""
-	}
-	if !r.committed("", before, after) {
-		r.say(Fact{Kind: FactDetached, To: after})
-	}
-	return true
-}
-
-func (r *repository) stashed(after string) bool {
-	n, newest, _, _ := r.commits(after, "")
-	if n > 0 {
-		r.say(Fact{Kind: FactStash, Count: n, Subject: newest.subject})
-	}
-	return n > 0
-}
-
-// committed says which commits are new on a branch, or on none, if there are any, and
-// reports that.
-func (r *repository) committed(branch, before, after string) bool {
-	n, newest, follows, known := r.commits(after, before)
-	if n == 0 {
-		return false
-	}
-	f := Fact{Kind: FactCommits, Name: branch, From: before, To: after, Count: n, Subject: newest.subject, Guess: !known}
-	if before != "" && !follows {
-		f.Kind = FactRewritten
-	}
-	f.Files, f.Unseen = r.unstaged(newest.tree)
-	if f.More = max(len(f.Files)-maxStaged, 0); f.More > 0 {
-		f.Files = f.Files[:maxStaged]
-	}
-	r.say(f)
-	return true
-}
-
-// reference is the content of a reference; empty if there is none.
-func reference(v *tool.Version) string {
-	data, _ := head(v, 1<<10)
-	return strings.TrimSpace(string(data))
-}
-
 // isHash reports whether git could name an object so.
 func isHash(s string) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
-}
-
-// commit is what is told of one.
-type commit struct{ tree, parent, subject string }
-
-// commits counts the new ones from one back to another, along the first parents, and
-// returns the newest, whether they lead there, and whether that is known.
-func (r *repository) commits(from, to string) (n int, newest commit, follows, known bool) {
-	for next := from; next != to; n++ {
-		if next == "" {
-			return n, newest, false, true
-		}
-		c, ok := r.commit(next)
-		if !ok { // it may be older, and have what was there before it
-			return n, newest, false, false
-		}
-		if n == 0 {
-			newest = c
-		}
-		next = c.parent
-	}
-	return n, newest, true, true
-}
-
-// commit reads a commit that is new, and an object of its own.
-func (r *repository) commit(id string) (c commit, ok bool) {
-	if !take(&r.left.commits, 1) {
-		return c, false
-	}
-	text, ok := r.read(id, "commit", 64<<10)
-	header, message, _ := strings.Cut(text, "\n\n")
-	// Only what is at the start is what git goes by.
-	tree, header, _ := strings.Cut(header, "\n")
-	parent, _, _ := strings.Cut(header, "\n")
-	c.tree = strings.TrimPrefix(tree, "tree ")
-	if id, ok := strings.CutPrefix(parent, "parent "); ok {
-		c.parent = id
-	}
-	c.subject, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
-	return c, ok
-}
-
-// read reads an object that is new. One that is not what its name says is not read:
-// git may have another one by that name.
-func (r *repository) read(id, kind string, most int64) (string, bool) {
-	v := r.objects[id]
-	if v == nil || v.Size > most || !take(&r.left.objects, v.Size) {
-		return "", false
-	}
-	data, err := head(v, most)
-	if err != nil {
-		return "", false
-	}
-	z, err := zlib.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return "", false
-	}
-	text, err := io.ReadAll(io.LimitReader(z, min(most, r.left.objects)+1))
-	if err != nil || int64(len(text)) > most || !take(&r.left.objects, int64(len(text))) {
-		return "", false
-	}
-	sum := fmt.Sprintf("%x", sha1.Sum(text))
-	if len(id) == 2*sha256.Size {
-		sum = fmt.Sprintf("%x", sha256.Sum256(text))
-	}
-	is, body, _ := strings.Cut(string(text), "\x00")
-	return body, sum == id && strings.HasPrefix(is, kind+" ")
-}
-
-// unstaged is which files of a tree the index has not, or otherwise, as far as the tree
-// and those in it are new, and whether there may be others. Nobody sees those in the
-// worktree either.
-func (r *repository) unstaged(tree string) (files []string, unseen bool) {
-	if r.objects[tree] == nil {
-		return nil, false
-	}
-	var now *tool.Version
-	for _, c := range r.changes {
-		if c.rel == "index" && regular(c.After) {
-			now = c.After
-		}
-	}
-	x, err := r.left.readIndex(now)
-	if err != nil {
-		return nil, true
-	}
-	all := r.walk(tree, "", 0, func(name string, mode uint32, id string) bool {
-		if says := x.entries[name+"\x00\x00"]; len(says) < 24 || says[4:24] != id || binary.BigEndian.Uint32([]byte(says)) != mode {
-			files = append(files, name)
-		}
-		return len(files) <= maxStaged
-	})
-	return files, !all
-}
-
-const (
-	maxTree  = 4 << 20 // bytes of one
-	maxDepth = 100
-)
-
-// walk visits the files of a tree, and of those in it that are new, until visit
-// returns false. It reports whether it has visited all.
-func (r *repository) walk(tree, dir string, depth int, visit func(name string, mode uint32, id string) bool) bool {
-	if depth > maxDepth || !take(&r.left.trees, 1) {
-		return false
-	}
-	body, ok := r.read(tree, "tree", maxTree)
-	for ok && body != "" {
-		is, after, _ := strings.Cut(body, " ")
-		name, rest, _ := strings.Cut(after, "\x00")
-		mode, err := strconv.ParseUint(is, 8, 32)
-		if err != nil || len(rest) < len(tree)/2 || len(dir)+len(name) > maxName {
-			return false
-		}
-		raw := rest[:len(tree)/2]
-		body = rest[len(raw):]
-		if mode != 0o40000 {
-			ok = visit(dir+name, uint32(mode), raw)
-		} else if id := fmt.Sprintf("%x", raw); r.objects[id] != nil {
-			ok = r.walk(id, dir+name+"/", depth+1, visit)
-		}
-	}
-	return ok
 }
 
 // head is the first bytes of a file.

@@ -32,67 +32,117 @@ func (f Fact) redacted(hide func(string) string) Fact {
 
 // words are what a person reads of a fact.
 func (f Fact) words() string {
-	rewritten := func() string {
-		follows := "which does not follow it"
-		if f.Guess {
-			follows += " as far as can be told"
-		}
-		name := word(f.Name)
-		if f.Name == "" {
-			name = "HEAD"
-		}
-		return fmt.Sprintf("%s moves from %s to %s, %s: %q%s", name, id(f.From), id(f.To), follows, clip(f.Subject), f.unstagedWords())
+	if kind, name, ok := strings.Cut(f.In, "/"); ok {
+		g := f
+		g.In = ""
+		return strings.TrimSuffix(kind, "s") + " " + word(clip(name)) + ": " + g.words()
+	}
+	if words, ok := f.refWords(); ok {
+		return words
 	}
 	switch f.Kind {
 	case FactNew:
 		return "a new repository"
-	case FactOnBranch:
-		return "on branch " + word(clip(f.Name))
-	case FactDetached:
-		return "HEAD at " + id(f.To) + ", on no branch"
-	case FactCommits:
-		on := "no branch"
-		if f.Name != "" {
-			on = word(f.Name)
+	case FactSame:
+		return count(len(f.Files)+f.More, "file") + " as in the worktree (" + f.list() + ")"
+	case FactEnds:
+		return fmt.Sprintf("%d of these with LF where the worktree has CRLF", f.Count)
+	case FactStays:
+		return count(len(f.Files)+f.More, "file") + " taken out, but not of the worktree (" + f.list() + ")"
+	case FactFlags:
+		return "git is told whether to look at " + count(len(f.Files)+f.More, "file") + " (" + f.list() + ")"
+	case FactModule:
+		return "submodule " + word(clip(f.Name)) + " at " + id(f.To)
+	case FactOlder:
+		return fmt.Sprintf("only the newest %d of the new commits were compared with the worktree", f.Count)
+	case FactUnseen:
+		if len(f.Files) > 0 {
+			return "not all could be looked at: " + f.list()
 		}
-		return fmt.Sprintf("%s on %s: %q%s", count(f.Count, "commit"), on, clip(f.Subject), f.unstagedWords())
-	case FactRewritten:
-		return rewritten()
-	case FactStash:
-		return fmt.Sprintf("%s on the stash: %q", count(f.Count, "commit"), clip(f.Subject))
-	case FactRef:
-		if f.From == "" {
-			return refWords(f.Name) + " at " + id(f.To)
-		}
-		return refWords(f.Name) + " moves from " + id(f.From) + " to " + id(f.To)
-	case FactRefGone:
-		return refWords(f.Name) + " removed"
-	case FactIndex:
-		if len(f.Files) == 0 {
-			return "index"
-		}
-		return "index of " + count(len(f.Files)+f.More, "file") + " (" + f.list() + ")"
+		return "not all of what commits and the index hold could be looked at"
 	case FactStopped:
 		return operations[f.Name] + " " + f.stepWords()
 	case FactEnded:
 		return operations[f.Name] + " has ended"
 	case FactObjects:
 		return count(f.Count, "new object")
+	case FactDerived:
+		return "without its commit-graph or multi-pack-index, which git makes anew"
 	case FactLost:
 		return count(f.Count, "object") + " removed"
 	}
 	return count(f.Count, "change") + " of its own"
 }
 
-// unstagedWords name the files of a commit that the index has not.
-func (f Fact) unstagedWords() string {
-	switch {
-	case len(f.Files) > 0:
-		return " with files that are not in the index: " + f.list()
-	case f.Unseen:
-		return " with files that cannot be compared with the index"
+// refWords are those of a fact about references and commits.
+func (f Fact) refWords() (words string, ok bool) {
+	name := refName(f.Name)
+	switch f.Kind {
+	case FactOnBranch:
+		return "on branch " + word(clip(f.Name)), true
+	case FactDetached:
+		return "HEAD at " + id(f.To) + ", on no branch" + f.lost(""), true
+	case FactCommits:
+		on := "no branch"
+		if f.Name != "HEAD" {
+			on = word(clip(f.Name))
+		}
+		return fmt.Sprintf("%s on %s: %q", count(f.Count, "commit"), on, clip(f.Subject)), true
+	case FactRewritten:
+		words = fmt.Sprintf("%s moves from %s to %s", word(clip(f.Name)), id(f.From), id(f.To))
+		if f.Count > 0 {
+			words += fmt.Sprintf(", with %s: %q", count(f.Count, "new commit"), clip(f.Subject))
+		}
+		return words + f.lost(", and no commit is lost"), true
+	case FactStashed:
+		return "stashed " + f.steps(), true
+	case FactDropped:
+		return "stashes dropped: " + f.steps(), true
+	case FactRefs:
+		return count(f.Count, "more reference") + " moved or removed", true
+	case FactRef:
+		if f.From == "" {
+			return name + " at " + id(f.To), true
+		}
+		words = name + " moves from " + id(f.From) + " to " + id(f.To)
+		if f.Forward {
+			return words + ", which follows it", true
+		}
+		return words + f.lost(""), true
+	case FactRefGone:
+		return name + " removed" + f.lost(""), true
+	case FactLog:
+		return fmt.Sprintf("the log of %s loses %s", refName(f.Name), count(f.Count, "line")), true
+	case FactLogGone:
+		return fmt.Sprintf("the log of %s removed, with %s", refName(f.Name), count(f.Count, "line")), true
 	}
-	return ""
+	return "", false
+}
+
+// lost names the commits that no reference leads to any more.
+func (f Fact) lost(none string) string {
+	switch n := len(f.Steps) + f.More; {
+	case n == 0 && f.Guess:
+		return ", and it is not known which commits are lost"
+	case n == 0:
+		return none
+	case f.Guess:
+		return ", and these commits are lost and maybe more: " + f.steps()
+	default:
+		return ", and " + count(n, "commit") + " lost: " + f.steps()
+	}
+}
+
+// steps are those of a fact, each in quotes.
+func (f Fact) steps() string {
+	var steps []string
+	for _, step := range f.Steps {
+		steps = append(steps, strconv.Quote(clip(step)))
+	}
+	if f.More > 0 {
+		steps = append(steps, fmt.Sprintf("%d more", f.More))
+	}
+	return strings.Join(steps, ", ")
 }
 
 // stepWords say how an operation would go on.
@@ -103,18 +153,11 @@ func (f Fact) stepWords() string {
 	case len(f.Steps) == 0:
 		return "that has stopped in its last step"
 	}
-	var steps []string
-	for _, step := range f.Steps {
-		steps = append(steps, strconv.Quote(step))
-	}
-	if f.More > 0 {
-		steps = append(steps, fmt.Sprintf("%d more", f.More))
-	}
-	return "that has stopped, and would go on with " + strings.Join(steps, ", ")
+	return "that has stopped, and would go on with " + f.steps()
 }
 
-// refWords name a reference.
-func refWords(name string) string {
+// refName names a reference.
+func refName(name string) string {
 	if branch, ok := strings.CutPrefix(name, branches); ok {
 		return "branch " + word(branch)
 	}
@@ -138,11 +181,11 @@ func id(s string) string {
 // list names the files of a fact.
 func (f Fact) list() string {
 	var out []string
-	for _, name := range f.Files[:min(len(f.Files), maxStaged)] {
+	for _, name := range f.Files {
 		out = append(out, word(clip(name)))
 	}
-	if f.More != 0 || f.Unseen || len(f.Files) > len(out) {
-		out = append(out, "...")
+	if f.More > 0 {
+		out = append(out, fmt.Sprintf("%d more", f.More))
 	}
 	return strings.Join(out, ", ")
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -157,22 +158,22 @@ func (s *Set) Close() {
 }
 
 // New is what people are told of changes. Names are relative to dir where they are below
-// it. care says which changes are [Special] and which git [Runs], and else [Plain]; nil: it
+// it. dirs are what [git.Check] has found in them. care says which changes are [Special] and which git [Runs], and else [Plain]; nil: it
 // is not known. After the end of ctx nothing is read. Contents can be read until [Set.Close].
-func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care) *Set {
-	s := group(ctx, changes, dir, care)
+func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
+	s := group(ctx, changes, dir, care, dirs...)
 	s.look(ctx)
 	s.NoTime = s.NoTime || ctx.Err() != nil
 	return s
 }
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
-func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care) *Set {
+func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
-	found, others := repositories(changes, s.source.budget)
+	found, others := repositories(changes, dirs)
 	var told []tool.Change
 	for _, r := range found {
-		r, rest := r.told(ctx)
+		r, rest := r.tells(ctx)
 		others, told = append(others, rest...), append(told, r.Told...)
 		s.Repositories, s.held = append(s.Repositories, r), append(s.held, r.Held...)
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -57,8 +58,8 @@ func (s *Set) String() string {
 
 // Summary describes changes in short, in at most so many lines, of which the last may
 // say how many there are beyond.
-func Summary(ctx context.Context, changes []tool.Change, dir string, most int) (lines []string) {
-	for _, t := range group(ctx, changes, dir, nil).Told(most) {
+func Summary(ctx context.Context, changes []tool.Change, dir string, most int, dirs ...*git.Dir) (lines []string) {
+	for _, t := range group(ctx, changes, dir, nil, dirs...).Told(most) {
 		lines = append(lines, t.Words)
 	}
 	return lines
@@ -171,10 +172,15 @@ func (s *Set) words(e Entry) string {
 			mode = numbers(c)
 		}
 		return fmt.Sprintf("%s %s with %s (%s)%s", c.Kind, s.name(c.Path), count(e.Files, "file"), size(e.Bytes), mode)
-	case e.Care == Held && e.Where != "":
-		return fmt.Sprintf("commit %s holds another %s", id(e.Where), s.naming(c))
 	case e.Care == Held:
-		return "the index holds another " + s.naming(c)
+		in := "the index"
+		if e.Where != "" {
+			in = "commit " + id(e.Where)
+		}
+		if c.Before == nil {
+			return in + " holds " + s.naming(c) + ", which the worktree does not have"
+		}
+		return in + " holds another " + s.naming(c)
 	}
 	return string(c.Kind) + " " + s.naming(c)
 }

@@ -94,8 +94,8 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Decide about what it has changed, on a stage and nowhere else yet, if that was
 	// put off. Some changes are asked about each time.
-	result, changes := p.look(ctx, grant, result, staged)
-	switch decision, differs := decision.After(changes); {
+	result, changes, dirs := p.look(ctx, grant, result, staged)
+	switch decision, differs := decision.After(changes, dirs...); {
 	case !grant.Rehearsal() && !differs: // that was decided before it ran
 	case len(changes) == 0 && decision.OnlyChanges(): // nothing is left to be asked about
 		p.first = append(p.first, p.draft(session.TypeDecision, p.unasked(decision)))
@@ -108,7 +108,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		if result.Err != nil { // nothing of these is kept
 			shown = nil
 		}
-		decision = decision.Told(ctx, shown)
+		decision = decision.Told(ctx, shown, dirs...)
 		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result, staged, changes)))
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {
-		made, err := p.announce(ctx, grant, changes)
+		made, err := p.announce(ctx, grant, changes, dirs)
 		if err != nil {
 			return tool.Result{}, err
 		}

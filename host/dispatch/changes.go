@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/session"
@@ -46,10 +47,10 @@ type account struct {
 
 // changes is what the log says of what is about to be changed, and the contents by
 // which it can be undone. It fails if that is not possible any more.
-func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, [][]byte, error) {
+func (p *pending) changes(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
 	changes = diff.Moves(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
-	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
+	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary, dirs...); len(lines) < len(changes) {
 		body.Summary = lines
 	}
 	listed := changes[:min(len(changes), maxListed)]

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -51,20 +51,24 @@ func (p *pending) tell() {
 
 // look lists what the call has changed on its stage. A call of which that cannot
 // be told has failed, and changes nothing.
-func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change) {
+func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
 	if staged == nil || result.Err != nil {
-		return result, nil
+		return result, nil, nil
 	}
 	changes, err := staged.Changes(ctx)
+	if err == nil && git.Negligible(changes) {
+		return result, nil, nil
+	}
+	var dirs []*git.Dir
+	if err == nil {
+		dirs, err = git.Check(ctx, changes, p.call.Cwd)
+	}
 	if err != nil {
 		result = p.unmade(ctx, grant, err)
 		result.Usage = p.usage
-		return result, nil
+		return result, nil, nil
 	}
-	if diff.Negligible(changes) {
-		changes = nil
-	}
-	return result, changes
+	return result, changes, dirs
 }
 
 // keep lets later calls have what an allowed one has written to caches.
@@ -143,11 +147,11 @@ func end(output string) string {
 
 // announce records what is about to be changed, with what was there before, and returns
 // what it has recorded.
-func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change) (session.Changes, error) {
+func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // what it has been given permission for
 	}
-	body, images, err := p.changes(ctx, changes)
+	body, images, err := p.changes(ctx, changes, dirs...)
 	if err != nil {
 		return body, &refusal{p.unmade(ctx, grant, err)}
 	}
@@ -187,11 +191,19 @@ func (p *pending) unmade(ctx context.Context, grant policy.Grant, err error) too
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		r = tool.Failed(tool.CodeNoSpace, tool.IOError, "%s: there is no room for its changes: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept + "; the disk is full: make room, or tell the person")
+	case isLie(err):
+		r = tool.Failed(tool.CodeNotKept, tool.ValidationFailed, "%s has changed nothing: git would be misled by %v", p.call.Tool, err)
+		r.Err.Hint = tool.Advise("an object of git has another content than its name says; git fsck tells more where it was made")
 	default:
 		r = tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept)
 	}
 	return r
+}
+
+func isLie(err error) bool {
+	_, lie := errors.AsType[*git.Lie](err)
+	return lie
 }
 
 // drop ends what was staged. Whatever became of the call is decided by now: what

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -75,7 +76,7 @@ func (d *Decision) hasRead(name string) bool {
 // that this makes another of it, also of one that was approved: a rule about paths
 // counts now, what is closed is denied, and what is to be asked about is asked about
 // each time, unless a rule names the file.
-func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
+func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d.work = match.NewWork()
 	ruled := d.byPath(changes)
 	if d.effect == Deny {
@@ -126,6 +127,12 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			}
 		}
 	}
+	for _, dir := range dirs {
+		if !dir.Whole() {
+			s := paths.Special{Pattern: ".git", Care: paths.Asked, What: "a git repository of which not all was looked at", Why: "what it holds may be another thing than is shown"}
+			d.changed = append(d.changed, specialPath{paths.Guest(dir.Path), s})
+		}
+	}
 	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.asksForChanges() {
 		return d.within(changes)
 	}
@@ -149,8 +156,9 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	return d, true
 }
 
-// Told is the decision when a person is told of what the call changes.
-func (d Decision) Told(ctx context.Context, changes []tool.Change) Decision {
+// Told is the decision when a person is told of what the call changes. dirs are the
+// repositories in it.
+func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
 	special := map[string]bool{}
 	for _, s := range d.changed {
 		special[s.path] = true
@@ -165,7 +173,7 @@ func (d Decision) Told(ctx context.Context, changes []tool.Change) Decision {
 			return diff.Runs
 		}
 		return diff.Special
-	})
+	}, dirs...)
 	return d
 }
 

@@ -246,6 +246,12 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 			}
 		}
 	case unix.S_IFREG:
+		if c.derived(rel) {
+			if err := c.removed(e.n, e.live); err != nil {
+				return err
+			}
+			return unix.Unlinkat(fd, e.name, 0)
+		}
 		u.size = st.Size
 		if err := c.access(fd, e.name, st, u, 0o400); err != nil {
 			return err

@@ -1,0 +1,219 @@
+package git
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// maxIndex is how large an index of git is that is looked into, and maxName a name in
+// one.
+const (
+	maxIndex = 64 << 20
+	maxName  = 4096
+)
+
+// index is what an index of git says of its files. What it keeps of their times and
+// inodes is not there: git writes that anew whenever it has looked.
+type index struct {
+	entries []staged // by name and stage
+	rest    []byte   // the extensions
+	partial bool     // entries stand for others, or are in another file
+}
+
+// staged is an entry of an index.
+type staged struct {
+	entry
+	name  string
+	flags uint32 // the stage among them; without the length of the name
+}
+
+// Flags of an entry.
+const (
+	extended     = 0x4000
+	stages       = 0x3000
+	intentToAdd  = 0x2000 << 16
+	skipWorktree = 0x4000 << 16
+)
+
+var errIndex = errors.New("this is no index of git that is known")
+
+// readIndex reads an index of version 2, 3 or 4, see gitformat-index(5). As git does, it
+// does not look at the sum. Of no file it is empty.
+func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error) {
+	if v == nil {
+		return x, nil
+	}
+	if !take(&left.index, v.Size) {
+		return x, errTooLong
+	}
+	data, err := content(v, maxIndex)
+	if err != nil {
+		return x, err
+	}
+	return parseIndex(data, hashSize, left)
+}
+
+func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
+	const header, stat = 12, 40
+	fixed := stat + hashSize + 2
+	if len(data) < header+hashSize || string(data[:4]) != "DIRC" {
+		return x, errIndex
+	}
+	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
+	if version < 2 || version > 4 {
+		return x, errIndex
+	}
+	data = data[header : len(data)-hashSize]
+	if int64(count)*int64(fixed) > int64(len(data)) {
+		return x, errIndex
+	}
+	text := string(data) // names and ids are parts of it
+	x.entries = make([]staged, 0, count)
+	name := ""
+	for at := 0; count > 0; count-- {
+		b := data[at:]
+		if len(b) < fixed {
+			return x, errIndex
+		}
+		e := staged{entry: entry{binary.BigEndian.Uint32(b[24:]), text[at+stat : at+stat+hashSize]}}
+		flags, n := binary.BigEndian.Uint16(b[fixed-2:]), fixed
+		e.flags = uint32(flags & 0xf000)
+		if flags&extended != 0 {
+			if n += 2; version < 3 || len(b) < n {
+				return x, errIndex
+			}
+			e.flags |= uint32(binary.BigEndian.Uint16(b[fixed:])) << 16
+		}
+		kept := ""
+		if version == 4 { // the name is what is left of the one before, and more
+			cut, used := offsetIn(b[n:])
+			if used == 0 || cut > int64(len(name)) {
+				return x, errIndex
+			}
+			n += used
+			kept = name[:len(name)-int(cut)]
+		}
+		end := bytes.IndexByte(b[n:], 0)
+		if end < 0 || len(kept)+end > maxName || kept != "" && !take(&left.index, int64(len(kept)+end)) {
+			return x, errIndex // a version 4 of some bytes has names of gigabytes
+		}
+		name = text[at+n : at+n+end]
+		if kept != "" {
+			name = kept + name
+		}
+		if n += end + 1; version < 4 {
+			n = (n + 7) &^ 7 // with the zero bytes that fill it up
+		}
+		if len(b) < n {
+			return x, errIndex
+		}
+		e.name = name
+		if last := len(x.entries) - 1; last >= 0 && order(x.entries[last], e) >= 0 {
+			return x, errIndex
+		}
+		x.partial = x.partial || e.mode&modeType == modeTree
+		x.entries = append(x.entries, e)
+		at += n
+		x.rest = data[at:]
+	}
+	if len(x.entries) == 0 {
+		x.rest = data
+	}
+	for rest := x.rest; len(rest) >= 8; {
+		size := int64(binary.BigEndian.Uint32(rest[4:]))
+		x.partial = x.partial || string(rest[:4]) == "link"
+		if size > int64(len(rest)-8) {
+			return x, errIndex
+		}
+		rest = rest[8+size:]
+	}
+	return x, nil
+}
+
+func order(a, b staged) int {
+	if c := strings.Compare(a.name, b.name); c != 0 {
+		return c
+	}
+	return int(a.flags&stages) - int(b.flags&stages)
+}
+
+// changes calls each for what differs between two indexes; one of both may be nil.
+func (x index) changes(now index, each func(was, is *staged)) {
+	a, b := x.entries, now.entries
+	for len(a)+len(b) > 0 {
+		c := len(b) - len(a) // where one has ended
+		if len(a) > 0 && len(b) > 0 {
+			c = order(a[0], b[0])
+		}
+		switch {
+		case c < 0:
+			each(&a[0], nil)
+			a = a[1:]
+		case c > 0:
+			each(nil, &b[0])
+			b = b[1:]
+		default:
+			if a[0] != b[0] {
+				each(&a[0], &b[0])
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+}
+
+// Negligible reports whether nothing is lost if the changes are not kept, and no others
+// are: git has written down anew when it has looked at which file, or the message of a
+// commit, or what it has found elsewhere, that came to nothing.
+func Negligible(changes []tool.Change) bool {
+	left := newBudget()
+	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c, left) })
+}
+
+func negligible(c tool.Change, left *budget) bool {
+	_, rel, inside := strings.Cut(filepath.ToSlash(c.Path), "/.git/")
+	switch {
+	case !inside || !regular(c.After) || c.Kind == tool.Renamed:
+		return false
+	case rel == "COMMIT_EDITMSG", rel == "FETCH_HEAD":
+		return true
+	case rel != "index" || c.Kind != tool.Modified || !regular(c.Before) || c.Before.Mode != c.After.Mode:
+		return false
+	}
+	was, wasSize := sumOf(c.Before, left)
+	is, isSize := sumOf(c.After, left)
+	if wasSize == 0 || wasSize != isSize {
+		return false
+	}
+	x, err := parseIndex(was, wasSize, left)
+	if err != nil {
+		return false
+	}
+	y, err := parseIndex(is, isSize, left)
+	return err == nil && slices.Equal(x.entries, y.entries) && bytes.Equal(x.rest, y.rest)
+}
+
+// sumOf reads an index, and tells by its sum which hash it has; 0 if that is neither.
+func sumOf(v *tool.Version, left *budget) (data []byte, hashSize int) {
+	if !take(&left.index, v.Size) {
+		return nil, 0
+	}
+	data, err := content(v, maxIndex)
+	for _, size := range []int{sha1.Size, sha256.Size} {
+		if err == nil && len(data) > size {
+			h := newHash(size)
+			h.Write(data[:len(data)-size])
+			if bytes.Equal(h.Sum(nil), data[len(data)-size:]) {
+				return data, size
+			}
+		}
+	}
+	return nil, 0
+}

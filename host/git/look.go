@@ -1,0 +1,565 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/gitconfig"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Dir is what a change set does to a repository, or to a worktree or submodule with a
+// git directory in that of a repository.
+type Dir struct {
+	Path    string   // the git directory
+	Unseen  []string // files whose objects were not looked at
+	Refs    []Ref
+	Stashed []string // what the log says of stashes that are new
+	Dropped []string // likewise, of those that are gone
+	Commits int      // that are new
+	Flagged []string // files of the index of which git is told something else
+	Held    []Held
+	Same    []string // files that commits or the index hold as they are in the worktree
+	Ends    int      // how many of these have other ends of lines there
+	Stays   []string // files that are gone from a commit or the index, and not from the worktree
+	Older   bool     // there are more new commits
+	More    bool     // there is something else that could not be looked at
+}
+
+// Whole reports whether all was looked at.
+func (d *Dir) Whole() bool { return !d.More && !d.Older && len(d.Unseen) == 0 }
+
+// Ref is a reference that is new, gone or another one.
+type Ref struct {
+	Name          string
+	Before, After string   // what it held, without blanks; empty: there was none
+	New           int      // commits that it leads to and that no reference led to
+	Subject       string   // of the newest
+	Lost          []string // subjects of commits that no reference leads to any more
+	LostMore      bool
+	Forward       bool // it leads to what it led to before, too
+}
+
+// Held is a file that a commit or the index holds and the worktree does not, or not so.
+type Held struct {
+	Commit        string        // in digits; empty: it is the index
+	Name          string        // in the worktree
+	Path          string        // absolute
+	Before, After *tool.Version // as the worktree has it, nil if it does not, and as it is held; both are nil for what is no file
+	ID            string        // in digits
+}
+
+const (
+	maxCommits = 200  // that are compared
+	maxHeld    = 2000 // files
+)
+
+// Check looks at all repositories of a change set. An error is a [*Lie], or the end of
+// ctx, or of a file of the host that could not be read: then nothing may be committed.
+// near lists directories in which a worktree may lie that is not beside its repository.
+func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
+	return check(ctx, changes, newBudget(), near)
+}
+
+func check(ctx context.Context, changes []tool.Change, left *budget, near []string) ([]*Dir, error) {
+	tops := topsOf(changes)
+	if len(tops) == 0 {
+		return nil, nil
+	}
+	f := newFiles(changes)
+	defer f.close()
+	var out []*Dir
+	var dirs []*dir
+	for _, name := range f.dirs(tops) {
+		dirs = append(dirs, f.open(name, near, left))
+	}
+	for _, d := range dirs {
+		for _, other := range dirs {
+			if !other.main() && other.common == d.path {
+				d.others = append(d.others, other)
+			}
+		}
+		found, err := d.check(ctx)
+		d.store.close()
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			out = append(out, found)
+		}
+	}
+	return out, nil
+}
+
+// topsOf lists the directories that changes are in and that may be git directories: those
+// called .git, and those of objects that are changed.
+func topsOf(changes []tool.Change) map[string]bool {
+	found := map[string]bool{}
+	for _, c := range changes {
+		name := filepath.ToSlash(c.Path) + "/"
+		if i := strings.Index(name, "/.git/"); i >= 0 {
+			found[name[:i+len("/.git")]] = true
+			for _, part := range []string{"/modules/", "/worktrees/"} {
+				if strings.HasPrefix(name[i+len("/.git"):], part) {
+					found[path.Dir(strings.TrimSuffix(name, "/"))] = true
+				}
+			}
+		} else if i := strings.LastIndex(name, "/objects/"); i >= 0 && c.After != nil {
+			found[name[:i]] = true
+		}
+	}
+	return found
+}
+
+// dirs lists the git directories in which, or above which, these are.
+func (f *files) dirs(tops map[string]bool) (names []string) {
+	for name := range tops {
+		for top := topOf(name); strings.HasPrefix(name, top); name = path.Dir(name) {
+			if path.Base(name) == ".git" || f.isDir(name, top) {
+				names = append(names, name)
+				break
+			}
+			if name == top {
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// topOf is the directory that has a .git, or a git directory that is called otherwise.
+func topOf(name string) string {
+	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
+		return name[:max(i, 1)]
+	}
+	return name
+}
+
+// isDir decides as git does. What a worktree shares is elsewhere.
+func (f *files) isDir(name, top string) bool {
+	has := func(part string) bool {
+		v, err := f.version(after, top, name+"/"+part)
+		return err == nil && v != nil
+	}
+	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
+// dir is a git directory that is looked at.
+type dir struct {
+	files        *files
+	top          string // of the host: nothing outside is read, but the worktree
+	path, common string
+	work, tree   string // the worktree; empty if there is none; and the top of the host for it
+	store        *store
+	left         *budget
+	packs        [2]map[string]string
+	shallow      map[string]bool
+	found        Dir
+	others       []*dir          // worktrees beside the one that the repository has
+	modeless     bool            // the mode of a file says nothing
+	shown        map[string]bool // what is held
+	same         map[string]bool
+}
+
+// main reports whether it is no worktree beside the one that the repository has.
+func (d *dir) main() bool { return d.path == d.common }
+
+func (f *files) open(name string, near []string, left *budget) *dir {
+	top := topOf(name)
+	d := &dir{files: f, top: top, path: name, common: name, left: left, shown: map[string]bool{}, same: map[string]bool{}}
+	if text, _ := f.text(after, top, name+"/commondir", maxRef); text != "" {
+		if common := path.Join(name, strings.TrimSpace(text)); strings.HasPrefix(name, common+"/") {
+			d.common = common
+		}
+	}
+	config, _ := f.text(after, top, d.common+"/config", gitconfig.MaxBytes)
+	keys, err := gitconfig.Parse(config)
+	says := func(name, value string) bool {
+		return slices.ContainsFunc(keys, func(k gitconfig.Key) bool { return k.Name == name && strings.EqualFold(k.Value, value) })
+	}
+	d.store = &store{files: f, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
+	if d.modeless = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
+		d.store.hashSize = sha256.Size
+	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
+		d.found.More = true // the hash may be another one
+	}
+	text, _ := f.text(after, top, d.common+"/shallow", maxLog)
+	d.shallow = mentioned(text)
+	d.locate(keys, near)
+	d.found.Path = name
+	return d
+}
+
+// locate finds the worktree. A file of the repository may say where it is, and is believed
+// only as far as that is beside the repository, or in a directory near, or has changes.
+func (d *dir) locate(keys []gitconfig.Key, near []string) {
+	switch work, ok := strings.CutSuffix(d.path, "/.git"); {
+	case ok:
+		d.work, d.tree = work, d.top
+	case !d.main():
+		text, _ := d.files.text(after, d.top, d.path+"/gitdir", maxRef)
+		d.work = path.Dir(path.Clean(strings.TrimSpace(text)))
+	default:
+		for _, k := range keys {
+			if k.Name == "core.worktree" && !path.IsAbs(k.Value) {
+				d.work = path.Join(d.path, k.Value)
+			}
+		}
+	}
+	within := func(dir string) bool { return d.work == dir || strings.HasPrefix(d.work, dir+"/") }
+	switch {
+	case d.tree != "" || d.work == "":
+	case within(d.top):
+		d.tree = d.top
+	case path.IsAbs(d.work) && (slices.ContainsFunc(near, func(n string) bool { return within(filepath.ToSlash(n)) }) || d.files.in[d.work] != nil):
+		d.tree = d.work
+	default:
+		d.work = ""
+	}
+}
+
+// check verifies what is new, and finds out what it means. What is no repository that
+// people work in is only verified.
+func (d *dir) check(ctx context.Context) (*Dir, error) {
+	if d.main() {
+		unseen, err := d.store.verify(ctx, d.left)
+		if err != nil {
+			return nil, err
+		}
+		d.found.Unseen = unseen
+	}
+	if !strings.Contains(d.path+"/", "/.git/") && len(d.found.Unseen) == 0 {
+		return nil, nil
+	}
+	if strings.Contains(d.path+"/", "/.git/") {
+		d.history(ctx)
+		d.index(ctx)
+	}
+	for name := range d.same {
+		d.found.Same = append(d.found.Same, name)
+	}
+	slices.Sort(d.found.Same)
+	return &d.found, ctx.Err()
+}
+
+// history finds out which commits come and go.
+func (d *dir) history(ctx context.Context) {
+	now, were, more := d.mentions()
+	names := d.moved()
+	ids := [2][]string{before: make([]string, len(names)), after: make([]string, len(names))}
+	for i, name := range names {
+		for s := range ids {
+			if id, ok := idOf(d.ref(side(s), name)); ok {
+				ids[s][i] = id
+			}
+		}
+		if id := ids[after][i]; id != "" && !were[id] {
+			now[id] = true // also of packed-refs
+		}
+	}
+	stops := func() map[string]bool {
+		all := d.refs(before)
+		for id := range were {
+			all[id] = true
+		}
+		return all
+	}
+	added, all := d.beyond(ctx, now, stops, maxCommits)
+	d.found.Commits, d.found.Older = len(added), len(added) == maxCommits && !all
+	d.found.More = d.found.More || more || !all && !d.found.Older
+	known := byID(added)
+	left := map[string]bool{} // what references led to, and new commits do not
+	for i := range names {
+		r := Ref{Name: names[i], Before: d.ref(before, names[i]), After: d.ref(after, names[i])}
+		reached := reach(known, ids[after][i])
+		for _, c := range added {
+			if reached[c.id] {
+				r.New++
+			}
+		}
+		if c := known[ids[after][i]]; c != nil {
+			r.Subject = c.subject
+		}
+		if r.Forward = reached[ids[before][i]]; ids[before][i] != "" && !r.Forward {
+			left[ids[before][i]] = true
+		}
+		d.found.Refs = append(d.found.Refs, r)
+	}
+	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
+	gone := byID(lost)
+	for i := range names {
+		r, was := &d.found.Refs[i], ids[before][i]
+		if !left[was] || r.Forward {
+			continue
+		}
+		reached := reach(gone, was)
+		for _, c := range lost {
+			if reached[c.id] {
+				r.Lost = append(r.Lost, c.subject)
+			}
+		}
+		r.LostMore = !all
+		r.Forward = all && len(r.Lost) == 0 && ids[after][i] != "" && len(left) <= maxFollowed && d.follows(ctx, ids[after][i], was)
+	}
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
+		var ok, ok2 bool
+		d.found.Dropped, ok = Dropped(c[before], c[after])
+		d.found.Stashed, ok2 = Dropped(c[after], c[before])
+		d.found.More = d.found.More || !ok || !ok2
+	}
+	for _, c := range added {
+		d.commit(ctx, c)
+	}
+}
+
+// maxFollowed is how many references are moved at most of which it is looked up whether
+// they move forward.
+const maxFollowed = 20
+
+func byID(commits []*commit) map[string]*commit {
+	out := map[string]*commit{}
+	for _, c := range commits {
+		out[c.id] = c
+	}
+	return out
+}
+
+// follows reports whether a commit leads to another.
+func (d *dir) follows(ctx context.Context, id, to string) bool {
+	lost, all := d.beyond(ctx, map[string]bool{to: true}, func() map[string]bool { return map[string]bool{id: true} }, 1)
+	return all && len(lost) == 0
+}
+
+// reach are the commits that one leads to by way of known ones.
+func reach(known map[string]*commit, from string) map[string]bool {
+	seen := map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		c := known[queue[0]]
+		if c == nil {
+			continue
+		}
+		for _, p := range c.parents {
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return seen
+}
+
+// commit compares what a commit has changed with the worktree.
+func (d *dir) commit(ctx context.Context, c *commit) {
+	var parents []string
+	for _, id := range c.parents {
+		if p, err := d.store.commit(id, d.left); err == nil {
+			parents = append(parents, p.tree)
+		} else if !d.shallow[c.id] {
+			d.found.More = true
+		}
+	}
+	d.compareTree(ctx, Hex(c.id), c.tree, parents, "", 0)
+}
+
+const maxDepth = 256
+
+// compareTree compares what a tree has and no parent has there.
+func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
+	names, entries, err := d.store.tree(tree, d.left)
+	if err != nil || depth > maxDepth || ctx.Err() != nil {
+		d.found.More = true
+		return
+	}
+	olds := make([]map[string]entry, len(parents))
+	gone := map[string]int{}
+	for i, p := range parents {
+		if _, olds[i], err = d.store.tree(p, d.left); err != nil {
+			d.found.More = true
+		}
+		for name := range olds[i] {
+			if _, ok := entries[name]; !ok {
+				gone[name]++
+			}
+		}
+	}
+	for _, name := range names {
+		e := entries[name]
+		if slices.ContainsFunc(olds, func(old map[string]entry) bool { return old[name] == e }) {
+			continue
+		}
+		if e.mode&modeType != modeTree {
+			d.compare(in, prefix+name, e)
+			continue
+		}
+		var below []string
+		for _, old := range olds {
+			if o := old[name]; o.mode&modeType == modeTree {
+				below = append(below, o.id)
+			}
+		}
+		d.compareTree(ctx, in, e.id, below, prefix+name+"/", depth+1)
+	}
+	for name, n := range gone {
+		if n == len(parents) {
+			d.stays(olds[0][name], prefix+name, depth)
+		}
+	}
+}
+
+// stays notes what is in the worktree of what is not in a commit any more.
+func (d *dir) stays(e entry, name string, depth int) {
+	v, err := d.worktree(name)
+	switch {
+	case err != nil || depth > maxDepth:
+		d.found.More = true
+	case v == nil:
+	case e.mode&modeType != modeTree:
+		d.note(&d.found.Stays, name)
+	case v.Mode.IsDir():
+		names, entries, err := d.store.tree(e.id, d.left)
+		d.found.More = d.found.More || err != nil
+		for _, below := range names {
+			d.stays(entries[below], name+"/"+below, depth+1)
+		}
+	}
+}
+
+func (d *dir) note(list *[]string, name string) {
+	if !slices.Contains(*list, name) {
+		*list = append(*list, name)
+	}
+}
+
+// worktree is a file there. What git would not check out is nowhere.
+func (d *dir) worktree(name string) (*tool.Version, error) {
+	odd := func(part string) bool {
+		return part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
+	}
+	if d.work == "" || slices.ContainsFunc(strings.Split(name, "/"), odd) {
+		return nil, nil
+	}
+	return d.files.version(after, d.tree, d.work+"/"+name)
+}
+
+// compare compares what a commit or the index holds with the worktree.
+func (d *dir) compare(in, name string, e entry) {
+	if key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id); d.shown[key] {
+		return
+	} else {
+		d.shown[key] = true
+	}
+	now, err := d.worktree(name)
+	equal, ends := false, false
+	if err == nil {
+		equal, ends, err = d.equal(now, e)
+	}
+	for _, other := range d.others {
+		if there, _ := other.worktree(name); !equal && in != "" {
+			equal, ends, _ = d.equal(there, e)
+		}
+	}
+	if equal {
+		if ends && !d.same[name] {
+			d.found.Ends++
+		}
+		d.same[name] = true
+		return
+	}
+	d.found.More = d.found.More || err != nil || d.work == ""
+	if len(d.found.Held) == maxHeld {
+		d.found.More = true
+		return
+	}
+	h := Held{Commit: in, Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
+	if e.mode&modeType != modeGitlink {
+		h.After = d.blob(e)
+	}
+	d.found.Held = append(d.found.Held, h)
+}
+
+// equal reports whether a file of the worktree is what is held, at most with other ends
+// of lines.
+func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
+	size := d.store.hashSize
+	switch link := e.mode&modeType == modeLink; {
+	case v == nil || e.mode&modeType == modeGitlink:
+		return false, false, nil
+	case link:
+		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, blobKind, []byte(v.Target)) == e.id, false, nil
+	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.modeless:
+		return false, false, nil
+	case !take(&d.left.files, v.Size):
+		return false, false, errTooLong
+	case v.Size > maxParsed:
+		r, err := v.Open()
+		if err != nil {
+			return false, false, err
+		}
+		defer r.Close()
+		h := begin(size, blobKind, v.Size)
+		_, err = io.CopyN(h, r, v.Size)
+		return string(h.Sum(nil)) == e.id, false, err
+	}
+	data, err := content(v, maxParsed)
+	if err != nil || nameOf(size, blobKind, data) == e.id {
+		return err == nil, false, err
+	}
+	lf := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	equal = len(lf) < len(data) && nameOf(size, blobKind, lf) == e.id
+	return equal, equal, nil
+}
+
+// blob is what is held.
+func (d *dir) blob(e entry) *tool.Version {
+	kind, data, err := d.store.read(e.id, min(maxParsed, d.left.held))
+	if err == nil && (kind != blobKind || !take(&d.left.held, int64(len(data)))) {
+		err = errTooLong
+	}
+	d.found.More = d.found.More || err != nil
+	v := &tool.Version{Mode: 0o644, Size: int64(len(data)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), err
+	}}
+	switch {
+	case e.mode&modeType == modeLink:
+		v.Mode, v.Target = fs.ModeSymlink|0o777, string(data)
+	case e.mode&0o100 != 0:
+		v.Mode = 0o755
+	}
+	return v
+}
+
+// index compares what is new in the index with the worktree.
+func (d *dir) index(ctx context.Context) {
+	c := d.files.changed[d.path+"/index"]
+	if c == nil || c[after] != nil && !regular(c[after]) {
+		return
+	}
+	was, err := readIndex(c[before], d.store.hashSize, d.left)
+	if err != nil {
+		d.found.More = true // what was staged before is compared, too
+	}
+	is, err := readIndex(c[after], d.store.hashSize, d.left)
+	d.found.More = d.found.More || err != nil || is.partial
+	was.changes(is, func(was, is *staged) {
+		switch {
+		case ctx.Err() != nil:
+		case is == nil:
+			d.stays(was.entry, was.name, 0)
+		case was != nil && was.entry == is.entry:
+			d.found.Flagged = append(d.found.Flagged, is.name)
+		case is.flags&intentToAdd == 0:
+			d.compare("", is.name, is.entry)
+		}
+	})
+}

@@ -1,0 +1,262 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Kinds of objects, with the numbers that packs have for them. The last two are deltas.
+const (
+	commitKind = iota + 1
+	treeKind
+	blobKind
+	tagKind
+	_
+	offsetDelta
+	nameDelta
+)
+
+var kinds = [...]string{commitKind: "commit", treeKind: "tree", blobKind: "blob", tagKind: "tag"}
+
+// newHash is the hash whose sums have so many bytes.
+func newHash(size int) hash.Hash {
+	if size == sha256.Size {
+		return sha256.New()
+	}
+	return sha1.New()
+}
+
+// begin is a hash of an object of so many bytes, to which these are written.
+func begin(hashSize, kind int, size int64) hash.Hash {
+	h := newHash(hashSize)
+	fmt.Fprintf(h, "%s %d\x00", kinds[kind], size)
+	return h
+}
+
+// nameOf is the id of an object.
+func nameOf(hashSize, kind int, data []byte) string {
+	h := begin(hashSize, kind, int64(len(data)))
+	h.Write(data)
+	return string(h.Sum(nil))
+}
+
+// idOf reads an id in hexadecimal digits.
+func idOf(s string) (string, bool) {
+	raw, err := hex.DecodeString(s)
+	return string(raw), err == nil && (len(raw) == sha1.Size || len(raw) == sha256.Size)
+}
+
+// inflater inflates one stream after another.
+type inflater struct {
+	in   *bufio.Reader
+	zlib io.ReadCloser
+}
+
+// open begins with what is in a file at an offset.
+func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
+	section := io.NewSectionReader(f, at, end-at)
+	if z.in == nil {
+		z.in = bufio.NewReader(section)
+	} else {
+		z.in.Reset(section)
+	}
+	if z.zlib == nil {
+		z.zlib, err = zlib.NewReader(z.in)
+		return err
+	}
+	return z.zlib.(zlib.Resetter).Reset(z.in, nil)
+}
+
+var errSize = errors.New("it does not have the size that it says")
+
+// ends reports that the stream has ended, and with it what was to be read.
+func (z *inflater) ends() error {
+	var one [1]byte
+	if n, err := io.ReadFull(z.zlib, one[:]); n > 0 || err != io.EOF {
+		return errors.Join(errSize, err)
+	}
+	if _, err := z.in.ReadByte(); err != io.EOF {
+		return errSize
+	}
+	return nil
+}
+
+// maxRatio is how much more something is, inflated, at most.
+const maxRatio = 1032
+
+// read inflates so many bytes that are at an offset. whole says that nothing follows.
+func (z *inflater) read(f io.ReaderAt, at, end, size int64, whole bool) ([]byte, error) {
+	if size > (end-at)*maxRatio {
+		return nil, errSize
+	}
+	if err := z.open(f, at, end); err != nil {
+		return nil, err
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(z.zlib, data); err != nil {
+		return nil, errors.Join(errSize, err)
+	}
+	if whole {
+		return data, z.ends()
+	}
+	return data, nil
+}
+
+// looseHeader reads what stands before a loose object.
+func (z *inflater) looseHeader(f *file) (kind int, size int64, err error) {
+	if err := z.open(f, 0, f.size); err != nil {
+		return 0, 0, err
+	}
+	var head []byte
+	for b := [1]byte{}; ; head = append(head, b[0]) {
+		if _, err := io.ReadFull(z.zlib, b[:]); err != nil || len(head) > 32 {
+			return 0, 0, errors.Join(errSize, err)
+		}
+		if b[0] == 0 {
+			break
+		}
+	}
+	name, digits, _ := strings.Cut(string(head), " ")
+	size, err = strconv.ParseInt(digits, 10, 64)
+	for kind = commitKind; kind < len(kinds) && kinds[kind] != name; kind++ {
+	}
+	if err != nil || size < 0 || kind == len(kinds) || strconv.FormatInt(size, 10) != digits {
+		return 0, 0, errors.New("it is no object")
+	}
+	return kind, size, nil
+}
+
+// patch makes an object of its base and a delta. It fails if the delta is not one of
+// this base, or makes more than most bytes.
+func patch(base, delta []byte, most int64) ([]byte, error) {
+	bad := errors.New("a delta does not fit what it is a delta of")
+	was, n := binary.Uvarint(delta)
+	if n <= 0 || was != uint64(len(base)) {
+		return nil, bad
+	}
+	size, m := binary.Uvarint(delta[n:])
+	if m <= 0 {
+		return nil, bad
+	} else if size > uint64(most) {
+		return nil, errTooLong
+	}
+	delta = delta[n+m:]
+	out := make([]byte, 0, size)
+	for len(delta) > 0 {
+		op := delta[0]
+		delta = delta[1:]
+		if op&0x80 == 0 {
+			n := int(op)
+			if n == 0 || n > len(delta) || n > cap(out)-len(out) {
+				return nil, bad
+			}
+			out, delta = append(out, delta[:n]...), delta[n:]
+			continue
+		}
+		var word [8]byte // four of the offset, three of the length
+		for i := range 7 {
+			if op>>i&1 == 0 {
+				continue
+			}
+			if len(delta) == 0 {
+				return nil, bad
+			}
+			word[i], delta = delta[0], delta[1:]
+		}
+		from, n := int64(binary.LittleEndian.Uint32(word[:])), int64(binary.LittleEndian.Uint32(word[4:]))
+		if n == 0 {
+			n = 0x10000
+		}
+		if from+n > int64(len(base)) || n > int64(cap(out)-len(out)) {
+			return nil, bad
+		}
+		out = append(out, base[from:from+n]...)
+	}
+	if uint64(len(out)) != size {
+		return nil, bad
+	}
+	return out, nil
+}
+
+// commit is what is told of one, and what a commit-graph has of it.
+type commit struct {
+	id, tree string
+	parents  []string
+	when     int64 // seconds since 1970
+	subject  string
+}
+
+// parseCommit reads a commit as git does, to which only what is at the start counts.
+func parseCommit(id string, data []byte) (*commit, bool) {
+	c := &commit{id: id}
+	header, message, _ := bytes.Cut(data, []byte("\n\n"))
+	lines := strings.Split(string(header), "\n")
+	hex, ok := strings.CutPrefix(lines[0], "tree ")
+	if c.tree, ok = idOf(hex); !ok || len(c.tree) != len(id) {
+		return nil, false
+	}
+	lines = lines[1:]
+	for len(lines) > 0 && strings.HasPrefix(lines[0], "parent ") {
+		parent, ok := idOf(lines[0][len("parent "):])
+		if !ok || len(parent) != len(id) {
+			return nil, false
+		}
+		c.parents, lines = append(c.parents, parent), lines[1:]
+	}
+	if len(lines) > 1 && strings.HasPrefix(lines[1], "committer ") {
+		_, when, _ := strings.Cut(lines[1][strings.LastIndexByte(lines[1], '>')+1:], " ")
+		digits, _, _ := strings.Cut(when, " ")
+		c.when, _ = strconv.ParseInt(digits, 10, 64)
+	}
+	c.subject, _, _ = strings.Cut(strings.TrimSpace(string(message[:min(len(message), maxSubject)])), "\n")
+	return c, true
+}
+
+// maxSubject is how much of a message is looked at for its first line.
+const maxSubject = 1 << 10
+
+// The modes of entries of trees and of the index.
+const (
+	modeType    = 0o170000
+	modeTree    = 0o040000
+	modeLink    = 0o120000
+	modeGitlink = 0o160000
+)
+
+// entry is one of a tree or of the index.
+type entry struct {
+	mode uint32
+	id   string
+}
+
+// parseTree reads a tree.
+func parseTree(hashSize int, data []byte) (names []string, entries map[string]entry, ok bool) {
+	entries = map[string]entry{}
+	for len(data) > 0 {
+		blank := bytes.IndexByte(data[:min(len(data), 8)], ' ')
+		end := bytes.IndexByte(data, 0)
+		if blank < 0 || end < blank || len(data)-end-1 < hashSize {
+			return nil, nil, false
+		}
+		mode, err := strconv.ParseUint(string(data[:blank]), 8, 32)
+		name := string(data[blank+1 : end])
+		if _, twice := entries[name]; err != nil || twice || name == "" || len(name) > maxName {
+			return nil, nil, false
+		}
+		names = append(names, name)
+		entries[name] = entry{uint32(mode), string(data[end+1 : end+1+hashSize])}
+		data = data[end+1+hashSize:]
+	}
+	return names, entries, true
+}

@@ -1,0 +1,184 @@
+package git
+
+import (
+	"encoding/hex"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+const (
+	maxRefs  = 10_000
+	maxPaths = 16       // directories that a reference is in
+	maxText  = 1 << 20  // bytes of a file in which ids are looked for
+	maxRef   = 4 << 10  // bytes of a reference
+	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
+)
+
+// ref is what a reference holds; empty if there is none.
+func (d *dir) ref(s side, name string) string {
+	in := d.path
+	if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/bisect/") && !strings.HasPrefix(name, "refs/worktree/") {
+		in = d.common
+	}
+	text, err := d.files.text(s, d.top, path.Join(in, name), maxRef)
+	if text = strings.TrimSpace(text); text != "" || err != nil {
+		return text
+	}
+	return d.packed(s)[name]
+}
+
+// packed is packed-refs.
+func (d *dir) packed(s side) map[string]string {
+	if d.packs[s] == nil {
+		d.packs[s] = map[string]string{}
+		text, _ := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
+		for line := range strings.Lines(text) {
+			if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && line[0] != '#' && line[0] != '^' {
+				d.packs[s][name] = id
+			}
+		}
+	}
+	return d.packs[s]
+}
+
+// moved lists the references that are others after.
+func (d *dir) moved() (names []string) {
+	all := map[string]bool{"HEAD": true}
+	for name, c := range d.files.changed {
+		rel, ok := strings.CutPrefix(name, d.common+"/")
+		if ok && strings.HasPrefix(rel, "refs/") && (regular(c[before]) || regular(c[after])) {
+			all[rel] = true
+		}
+	}
+	if d.files.changed[d.common+"/packed-refs"] != nil {
+		for name := range maps.Keys(d.packed(before)) {
+			all[name] = true
+		}
+		for name := range maps.Keys(d.packed(after)) {
+			all[name] = true
+		}
+	}
+	for name := range all {
+		if d.ref(before, name) != d.ref(after, name) && (name == "HEAD" || d.main()) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// refs are the objects of all references, of HEAD in all worktrees, and of the stash.
+func (d *dir) refs(s side) map[string]bool {
+	ids := map[string]bool{}
+	add := func(text string) {
+		if id, ok := idOf(text); ok && len(ids) < maxRefs {
+			ids[id] = true
+		}
+	}
+	for _, id := range d.packed(s) {
+		add(id)
+	}
+	var walk func(dir string, depth int)
+	walk = func(dir string, depth int) {
+		for _, name := range d.files.list(s, d.top, dir) {
+			v, err := d.files.version(s, d.top, dir+"/"+name)
+			switch {
+			case err != nil || v == nil || len(ids) >= maxRefs:
+			case v.Mode.IsDir() && depth < maxPaths && (depth > 0 || dir != d.common || name == "refs" || name == "worktrees"):
+				walk(dir+"/"+name, depth+1)
+			case regular(v) && (strings.HasPrefix(dir+"/", d.common+"/refs/") || name == "HEAD"):
+				if data, err := content(v, maxRef); err == nil {
+					add(strings.TrimSpace(string(data)))
+				}
+			}
+		}
+	}
+	walk(d.common, 0)
+	text, _ := d.files.text(s, d.top, d.common+"/logs/refs/stash", maxLog)
+	for id := range mentioned(text) {
+		ids[id] = true
+	}
+	return ids
+}
+
+var idPattern = regexp.MustCompile(`\b([0-9a-f]{40}|[0-9a-f]{64})\b`)
+
+// mentioned are the ids in a text.
+func mentioned(text string) map[string]bool {
+	ids := map[string]bool{}
+	for _, digits := range idPattern.FindAllString(text, -1) {
+		if id, ok := idOf(digits); ok && strings.Trim(digits, "0") != "" {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// mentions are the ids that files of the git directory name since, and those that they
+// named before: references, logs, what a rebase goes on with. more says that there may
+// be others.
+func (d *dir) mentions() (now, were map[string]bool, more bool) {
+	now, were = map[string]bool{}, map[string]bool{}
+	for name, c := range d.files.changed {
+		rel, ok := strings.CutPrefix(name, d.path+"/")
+		first, _, _ := strings.Cut(rel, "/")
+		if !ok || slices.Contains([]string{"objects", "modules", "hooks", "info", "index", "config", "worktrees", "AUTO_MERGE"}, first) {
+			continue
+		}
+		var both [2]map[string]bool
+		for s, v := range c {
+			data, err := content(v, maxLog)
+			more = more || err != nil && v != nil && v.Mode.Type() != fs.ModeDir
+			both[s] = mentioned(string(data))
+		}
+		maps.Copy(were, both[before])
+		maps.Copy(now, both[after])
+	}
+	for id := range were {
+		delete(now, id)
+	}
+	return now, were, more || len(now) > maxRefs
+}
+
+// Dropped are the lines of the log of a reference that are not in it any more, without
+// the ids. ok is false if that is not known.
+func Dropped(was, is *tool.Version) (lines []string, ok bool) {
+	if was == nil {
+		return nil, true
+	}
+	a, err := content(was, maxLog)
+	if err != nil {
+		return nil, false
+	}
+	b, err := content(is, maxLog)
+	if err != nil && is != nil {
+		return nil, false
+	}
+	left := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		left[entryOf(line)] = true
+	}
+	for line := range strings.Lines(string(a)) {
+		if !left[entryOf(line)] {
+			_, said, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			lines = append(lines, said)
+		}
+	}
+	return lines, true
+}
+
+// entryOf is a line of a log without the id of the entry before, which changes if that
+// goes.
+func entryOf(line string) string {
+	_, rest, _ := strings.Cut(line, " ")
+	return rest
+}
+
+// Hex is an id in digits.
+func Hex(id string) string { return hex.EncodeToString([]byte(id)) }
