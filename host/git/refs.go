@@ -15,7 +15,6 @@ import (
 const (
 	maxRefs  = 10_000
 	maxPaths = 16       // directories that a reference is in
-	maxText  = 1 << 20  // bytes of a file in which ids are looked for
 	maxRef   = 4 << 10  // bytes of a reference
 	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
 )
