@@ -183,7 +183,7 @@ func (q Question) alone() (told, come string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""
 	}
-	all := q.Changes.Told(2)
+	all := slices.DeleteFunc(q.Changes.Told(2), func(t diff.Told) bool { return t.Red }) // which stand below it
 	c := q.Changes.Changes[0]
 	plain := func(path string) bool { return path == "" || word(path) }
 	if len(all) != 1 || !all[0].Alone() || !plain(c.Path) || !plain(c.From) || links(c) {

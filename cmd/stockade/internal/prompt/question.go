@@ -433,9 +433,7 @@ func (p *page) changes(q Question, titled bool, most int) {
 		}
 		p.folded = p.folded || !t.Alone() && len(t.Changes) > 0
 		items = append(items, i)
-		if !titled {
-			p.look(t.Words)
-		}
+		p.look(t.Words)
 	}
 	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
 	if rest >= 0 {
@@ -475,7 +473,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 			if i.text != nil {
 				text = rowsOfLines(linesOf(i.text), digits(i.text), p.v.width(), context)
 			}
-			if !titled {
+			if !titled || !i.Alone() {
 				title = p.title(i)
 			}
 			titles, texts, total = append(titles, title), append(texts, text), total+len(title)+len(text)
@@ -667,9 +665,8 @@ func details(v View, q Question) []string {
 		changed = append(changed, c.InWords()...)
 	}
 	p.titled("not as it was", strings.Join(changed, "\n"))
-	if q.Command != "" || q.Changes != nil {
-		changes := q.Changes.Digest()
-		p.titled("its text", fmt.Sprintf("sha256 %.16x", sha256.Sum256([]byte(q.Command+string(changes[:])))))
+	if text := q.Command + q.Changes.String(); text != "" {
+		p.titled("its text", fmt.Sprintf("%d bytes, sha256 %.16x", len(text), sha256.Sum256([]byte(text))))
 	}
 	prompt := One(q)
 	for _, c := range append(prompt.choices, prompt.behind...) {

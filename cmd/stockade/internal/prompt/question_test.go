@@ -235,6 +235,11 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ 5   five
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
+		"a file that is no text": {policy.Question{Tool: "file_write", Reason: "it changes files", Changes: set(created("p.png", "\x00")), Scopes: []policy.Scope{policy.ScopeOnce}}, `
+  file_write  created p.png (1 byte)
+     ! p.png: it is no text (1 byte)
+  Keep these changes?  [y]1 yes  [n]2 no  [?]
+`},
 		"several files, and one that is no text": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "x", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce},
 			Changes: set(created("b", "--- a/x\n"), edited("p.png", "\x00", "\x00\x01"), removed("a b", "1\n")),
