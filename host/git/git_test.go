@@ -403,3 +403,13 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+func TestMentioned(t *testing.T) {
+	a, b := strings.Repeat("a1", 20), strings.Repeat("b2", 32)
+	got := mentioned(a + " " + b + "\nx" + a + " " + a + "_ " + a[:39] + " " + strings.Repeat("0", 40) + "\t" + strings.ToUpper(a))
+	want, _ := idOf(a)
+	want2, _ := idOf(b)
+	if len(got) != 2 || !got[want] || !got[want2] {
+		t.Errorf("%q", got)
+	}
+}

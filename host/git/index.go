@@ -37,10 +37,9 @@ type staged struct {
 
 // Flags of an entry.
 const (
-	extended     = 0x4000
-	stages       = 0x3000
-	intentToAdd  = 0x2000 << 16
-	skipWorktree = 0x4000 << 16
+	extended    = 0x4000
+	stages      = 0x3000
+	intentToAdd = 0x2000 << 16
 )
 
 var errIndex = errors.New("this is no index of git that is known")
@@ -63,7 +62,6 @@ func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error)
 
 func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 	const header, stat = 12, 40
-	fixed := stat + hashSize + 2
 	if len(data) < header+hashSize || string(data[:4]) != "DIRC" {
 		return x, errIndex
 	}
@@ -72,61 +70,20 @@ func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 		return x, errIndex
 	}
 	data = data[header : len(data)-hashSize]
-	if int64(count)*int64(fixed) > int64(len(data)) {
+	if int64(count)*int64(stat+hashSize+2) > int64(len(data)) {
 		return x, errIndex
 	}
-	text := string(data) // names and ids are parts of it
+	p := indexParser{data: data, text: string(data), version: version, hashSize: hashSize, left: left}
 	x.entries = make([]staged, 0, count)
-	name := ""
-	for at := 0; count > 0; count-- {
-		b := data[at:]
-		if len(b) < fixed {
-			return x, errIndex
-		}
-		e := staged{entry: entry{binary.BigEndian.Uint32(b[24:]), text[at+stat : at+stat+hashSize]}}
-		flags, n := binary.BigEndian.Uint16(b[fixed-2:]), fixed
-		e.flags = uint32(flags & 0xf000)
-		if flags&extended != 0 {
-			if n += 2; version < 3 || len(b) < n {
-				return x, errIndex
-			}
-			e.flags |= uint32(binary.BigEndian.Uint16(b[fixed:])) << 16
-		}
-		kept := ""
-		if version == 4 { // the name is what is left of the one before, and more
-			cut, used := offsetIn(b[n:])
-			if used == 0 || cut > int64(len(name)) {
-				return x, errIndex
-			}
-			n += used
-			kept = name[:len(name)-int(cut)]
-		}
-		end := bytes.IndexByte(b[n:], 0)
-		if end < 0 || len(kept)+end > maxName || kept != "" && !take(&left.index, int64(len(kept)+end)) {
-			return x, errIndex // a version 4 of some bytes has names of gigabytes
-		}
-		name = text[at+n : at+n+end]
-		if kept != "" {
-			name = kept + name
-		}
-		if n += end + 1; version < 4 {
-			n = (n + 7) &^ 7 // with the zero bytes that fill it up
-		}
-		if len(b) < n {
-			return x, errIndex
-		}
-		e.name = name
-		if last := len(x.entries) - 1; last >= 0 && order(x.entries[last], e) >= 0 {
+	for ; count > 0; count-- {
+		e, ok := p.next()
+		if last := len(x.entries) - 1; !ok || last >= 0 && order(x.entries[last], e) >= 0 {
 			return x, errIndex
 		}
 		x.partial = x.partial || e.mode&modeType == modeTree
 		x.entries = append(x.entries, e)
-		at += n
-		x.rest = data[at:]
 	}
-	if len(x.entries) == 0 {
-		x.rest = data
-	}
+	x.rest = data[p.at:]
 	for rest := x.rest; len(rest) >= 8; {
 		size := int64(binary.BigEndian.Uint32(rest[4:]))
 		x.partial = x.partial || string(rest[:4]) == "link"
@@ -136,6 +93,57 @@ func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 		rest = rest[8+size:]
 	}
 	return x, nil
+}
+
+// indexParser reads one entry after another.
+type indexParser struct {
+	data     []byte
+	text     string // the same: names and ids are parts of it
+	at       int
+	version  uint32
+	hashSize int
+	name     string // of the entry before
+	left     *budget
+}
+
+func (p *indexParser) next() (e staged, ok bool) {
+	const stat = 40
+	b, n := p.data[p.at:], stat+p.hashSize+2
+	if len(b) < n {
+		return e, false
+	}
+	e.entry = entry{binary.BigEndian.Uint32(b[24:]), p.text[p.at+stat : p.at+stat+p.hashSize]}
+	flags := binary.BigEndian.Uint16(b[n-2:])
+	e.flags = uint32(flags & 0xf000)
+	if flags&extended != 0 {
+		if n += 2; p.version < 3 || len(b) < n {
+			return e, false
+		}
+		e.flags |= uint32(binary.BigEndian.Uint16(b[n-2:])) << 16
+	}
+	kept := ""
+	if p.version == 4 { // the name is what is left of the one before, and more
+		cut, used := offsetIn(b[n:])
+		if used == 0 || cut > int64(len(p.name)) {
+			return e, false
+		}
+		n += used
+		kept = p.name[:len(p.name)-int(cut)]
+	}
+	end := bytes.IndexByte(b[n:], 0)
+	if end < 0 || len(kept)+end > maxName || kept != "" && !take(&p.left.index, int64(len(kept)+end)) {
+		return e, false // a version 4 of some bytes has names of gigabytes
+	}
+	e.name = p.text[p.at+n : p.at+n+end]
+	if kept != "" {
+		e.name = kept + e.name
+	}
+	p.name = e.name
+	if n += end + 1; p.version < 4 {
+		n = (n + 7) &^ 7 // with the zero bytes that fill it up
+	}
+	p.at += n
+	return e, n <= len(b)
 }
 
 func order(a, b staged) int {

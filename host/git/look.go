@@ -295,9 +295,25 @@ func (d *dir) history(ctx context.Context) {
 		}
 		d.found.Refs = append(d.found.Refs, r)
 	}
+	d.lost(ctx, ids, left)
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
+		var ok, ok2 bool
+		d.found.Dropped, ok = Dropped(c[before], c[after])
+		d.found.Stashed, ok2 = Dropped(c[after], c[before])
+		d.found.More = d.found.More || !ok || !ok2
+	}
+	for _, c := range added {
+		d.commit(ctx, c)
+	}
+}
+
+// lost finds out which commits no reference leads to any more, of those that references
+// led to before and that were left.
+func (d *dir) lost(ctx context.Context, ids [2][]string, left map[string]bool) {
 	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
 	gone := byID(lost)
-	for i := range names {
+	for i := range d.found.Refs {
 		r, was := &d.found.Refs[i], ids[before][i]
 		if !left[was] || r.Forward {
 			continue
@@ -310,16 +326,6 @@ func (d *dir) history(ctx context.Context) {
 		}
 		r.LostMore = !all
 		r.Forward = all && len(r.Lost) == 0 && ids[after][i] != "" && len(left) <= maxFollowed && d.follows(ctx, ids[after][i], was)
-	}
-	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
-	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
-		var ok, ok2 bool
-		d.found.Dropped, ok = Dropped(c[before], c[after])
-		d.found.Stashed, ok2 = Dropped(c[after], c[before])
-		d.found.More = d.found.More || !ok || !ok2
-	}
-	for _, c := range added {
-		d.commit(ctx, c)
 	}
 }
 

@@ -1,11 +1,13 @@
 package git
 
 import (
+	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +17,6 @@ import (
 const (
 	maxRefs  = 10_000
 	maxPaths = 16       // directories that a reference is in
-	maxText  = 1 << 20  // bytes of a file in which ids are looked for
 	maxRef   = 4 << 10  // bytes of a reference
 	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
 )
@@ -107,13 +108,21 @@ func (d *dir) refs(s side) map[string]bool {
 	return ids
 }
 
-var idPattern = regexp.MustCompile(`\b([0-9a-f]{40}|[0-9a-f]{64})\b`)
-
-// mentioned are the ids in a text.
+// mentioned are the ids in a text, as words.
 func mentioned(text string) map[string]bool {
 	ids := map[string]bool{}
-	for _, digits := range idPattern.FindAllString(text, -1) {
-		if id, ok := idOf(digits); ok && strings.Trim(digits, "0") != "" {
+	word := func(c byte) bool {
+		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+	}
+	for i := 0; i < len(text); i++ {
+		start := i
+		for i < len(text) && word(text[i]) {
+			i++
+		}
+		if n := i - start; n != 2*sha1.Size && n != 2*sha256.Size {
+			continue
+		}
+		if id, ok := idOf(text[start:i]); ok && strings.Trim(id, "\x00") != "" {
 			ids[id] = true
 		}
 	}
@@ -159,6 +168,9 @@ func Dropped(was, is *tool.Version) (lines []string, ok bool) {
 	b, err := content(is, maxLog)
 	if err != nil && is != nil {
 		return nil, false
+	}
+	if bytes.HasPrefix(b, a) {
+		return nil, true
 	}
 	left := map[string]bool{}
 	for line := range strings.Lines(string(b)) {

@@ -166,7 +166,11 @@ func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error 
 				dirs = append(dirs, e) // the cursor stays in this one until then
 				continue
 			}
-			if err := c.file(dir, fd, path.Join(rel, name), e); err != nil {
+			take := c.file
+			if c.derived(path.Join(rel, name), &e.st) {
+				take = c.leaveOut
+			}
+			if err := take(dir, fd, path.Join(rel, name), e); err != nil {
 				return err
 			}
 		}
@@ -246,12 +250,6 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 			}
 		}
 	case unix.S_IFREG:
-		if c.derived(rel) {
-			if err := c.removed(e.n, e.live); err != nil {
-				return err
-			}
-			return unix.Unlinkat(fd, e.name, 0)
-		}
 		u.size = st.Size
 		if err := c.access(fd, e.name, st, u, 0o400); err != nil {
 			return err

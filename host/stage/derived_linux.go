@@ -4,16 +4,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// leaveOut is [collector.file] for what is not kept.
+func (c *collector) leaveOut(_ *Node, fd int, _ string, e found) error {
+	if err := c.removed(e.n, e.live); err != nil {
+		return err
+	}
+	return unix.Unlinkat(fd, e.name, 0)
+}
 
 // derived reports whether a file is one that git makes of the others of a repository, to
 // find things faster, and believes: a commit-graph, a multi-pack-index, a reverse index
 // or a bitmap of a pack. What a command has written of these is left out, for it could
 // say anything, and git can do without.
-func (c *collector) derived(rel string) bool {
+func (c *collector) derived(rel string, st *unix.Stat_t) bool {
 	name := filepath.ToSlash(c.tree.hostPath(rel))
 	i := strings.LastIndex(name, "/objects/")
-	if i < 0 {
+	if i < 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false
 	}
 	file, packed := strings.CutPrefix(name[i+len("/objects/"):], "pack/")

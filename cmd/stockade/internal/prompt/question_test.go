@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -59,7 +60,13 @@ func version(text string) *tool.Version {
 }
 
 func set(changes ...tool.Change) *diff.Set {
-	return diff.New(context.Background(), changes, "/ws", nil)
+	repository := &git.Dir{Path: "/ws/.git"} // where references lead
+	for _, c := range changes {
+		if name, ok := strings.CutPrefix(c.Path, "/ws/.git/"); ok && strings.HasPrefix(name, "refs/") {
+			repository.Refs = append(repository.Refs, git.Ref{Name: name, After: strings.Repeat("a", 40)})
+		}
+	}
+	return diff.New(context.Background(), changes, "/ws", nil, repository)
 }
 
 func edited(name, before, after string) tool.Change {
