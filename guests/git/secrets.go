@@ -149,25 +149,11 @@ func (s *secretSearch) search() error {
 	}); err != nil {
 		s.Whole = false
 	}
-	ids, more, err := s.call.Tips()
+	from, err := s.tips()
 	if err != nil {
 		return err
 	}
-	s.Whole = s.Whole && !more
-	var from, known []*repo.Link
-	for _, id := range ids {
-		l, err := s.tip(id, 0)
-		if err := s.pass(err); err != nil {
-			return err
-		}
-		if l != nil {
-			from = append(from, l)
-			s.Tips = append(s.Tips, l.ID.String())
-		}
-	}
-	if len(s.Tips) > maxTips {
-		s.Tips = []string{}
-	}
+	var known []*repo.Link
 	for name := range strings.FieldsSeq(s.Revision) {
 		if id, err := s.Rev(name); err == nil {
 			if l, err := s.Link(id); err == nil {
@@ -204,6 +190,29 @@ func (s *secretSearch) search() error {
 			return err
 		}
 	}
+}
+
+// tips are the commits by which a history is found.
+func (s *secretSearch) tips() (from []*repo.Link, err error) {
+	ids, more, err := s.call.Tips()
+	if err != nil {
+		return nil, err
+	}
+	s.Whole = s.Whole && !more
+	for _, id := range ids {
+		l, err := s.tip(id, 0)
+		if err := s.pass(err); err != nil {
+			return nil, err
+		}
+		if l != nil {
+			from = append(from, l)
+			s.Tips = append(s.Tips, l.ID.String())
+		}
+	}
+	if len(s.Tips) > maxTips {
+		s.Tips = []string{}
+	}
+	return from, nil
 }
 
 // tip returns a commit, or looks at what is none.

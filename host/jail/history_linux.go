@@ -38,18 +38,18 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 	done := map[string]bool{}
 	var ask policy.HistoryError
 	for _, name := range found {
-		repository := githistory.Common(name)
-		if repository == "" || !shown(repository) {
-			continue
+		for _, repository := range []string{githistory.Common(name), name} { // which can have objects, too
+			if _, err := os.Stat(filepath.Join(repository, "objects")); err != nil || repository == "" || !shown(repository) {
+				continue
+			}
+			if hidden := hiddenIn(name, repository, terms.Hidden); hidden != "" && !b.isClosed(repository) {
+				b.closed = append(b.closed, closedHistory{repository: repository, hidden: hidden})
+			}
+			if !done[repository] {
+				done[repository] = true
+				b.judge(repository, terms, known, &ask)
+			}
 		}
-		if hidden := hiddenIn(name, repository, terms.Hidden); hidden != "" {
-			b.closed = append(b.closed, closedHistory{repository: repository, hidden: hidden})
-		}
-		if _, err := os.Stat(filepath.Join(repository, "objects")); err != nil || done[repository] {
-			continue
-		}
-		done[repository] = true
-		b.judge(repository, terms, known, &ask)
 	}
 	for _, h := range known.Among(shown) { // which a command may have made something else of
 		if !done[h.Repository] {
@@ -80,7 +80,7 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 // judge decides about what looks like a secret in one history. At tier 1, where such
 // files are not hidden either, each command is asked about, and the question says so.
 func (b *before) judge(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
-	if terms.Tier < policy.TierConfined || slices.ContainsFunc(b.closed, func(h closedHistory) bool { return h.repository == repository }) {
+	if terms.Tier < policy.TierConfined || b.isClosed(repository) {
 		return
 	}
 	effect := policy.Deny
@@ -100,6 +100,10 @@ func (b *before) judge(repository string, terms policy.Exec, known *githistory.S
 	default:
 		b.closed = append(b.closed, closedHistory{repository: repository, names: h.Names})
 	}
+}
+
+func (b *before) isClosed(repository string) bool {
+	return slices.ContainsFunc(b.closed, func(h closedHistory) bool { return h.repository == repository })
 }
 
 // hiddenIn is a hidden path among the files that belong to a repository, of which name is

@@ -196,9 +196,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 			break
 		}
 	}
-	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
-		grant.ReturnExec()
-	}
+	unused(grant, err)
 	if cmd.Stage != nil && err != nil && effect.KindOf(err) != effect.Denied {
 		cmd.Stage.Fail(err) // whoever looks for its changes is told
 	}
@@ -211,6 +209,13 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	remark(&ended)
 	return ended, nil
+}
+
+// unused gives back the permission of a command that did not run, and can begin again.
+func unused(grant policy.Grant, err error) {
+	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
+		grant.ReturnExec()
+	}
 }
 
 type streams struct {
