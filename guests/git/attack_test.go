@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -393,4 +394,226 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if out := f.works(args{Operation: "show", Path: ".env"}); strings.Contains(out.Output, "swordfish") {
 		t.Errorf("what nobody has answered for is shown: %q", out.Output)
 	}
+}
+
+// TestHiddenPathsAreInNoRevision: what a policy hides is not shown by any operation, by no
+// name that a commit, an index or another worktree has for it.
+func TestHiddenPathsAreInNoRevision(t *testing.T) {
+	f := newFixture(t)
+	f.put("pay/roll.csv", "swordfish\n")
+	f.put("pay/open.txt", "hello\n")
+	f.put("old.txt", "other\n")
+	f.commit("one")
+	f.put("pay/roll.csv", "swordfish again\n")
+	f.put("pay/open.txt", "hello again\n")
+	f.commit("two")
+	f.run("worktree", "add", "-q", "linked")
+	f.run("clone", "-q", "--shared", ".", "borrows")
+	f.run("mv", "pay/roll.csv", "old2.txt")
+	f.commit("three")
+	f.put("pay/roll.csv", "swordfish in the file\n")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := configured
+	t.Cleanup(func() { configured = was })
+	for hidden, shown := range map[string]bool{dir + "/pay/roll.csv": true, dir + "/PAY": false, dir + "/linked/pay\n/x": false} {
+		configured = func() string { return hidden }
+		for _, in := range []args{
+			{Operation: "log", Format: "patch"}, {Operation: "log", Format: "numstat"}, {Operation: "log", Path: "pay", Format: "patch"}, {Operation: "status"},
+			{Operation: "diff"}, {Operation: "diff", Revision: "HEAD~2"}, {Operation: "diff", Revision: "HEAD~2..HEAD~1"}, {Operation: "diff", Staged: true, Revision: "HEAD~1"},
+			{Operation: "show", Revision: "HEAD~1"}, {Operation: "show", Revision: "HEAD~1:pay"}, {Operation: "show", Revision: "HEAD~1", Format: "numstat"},
+			{Operation: "show", Revision: "HEAD~1", Path: "pay"}, {Operation: "show", Revision: "HEAD", Path: "linked"}, {Operation: "log", Path: "linked", Format: "patch"},
+			{Operation: "diff", Path: "linked"},
+		} {
+			out, err := run(f.Context(), in)
+			if strings.Contains(out.Output, "roll.csv") || strings.Contains(out.Output, "-swordfish\n") {
+				t.Errorf("%s: %+v shows\n%s", hidden, in, out.Output)
+			}
+			if shown && err != nil && in.Path != "linked" {
+				t.Errorf("%+v: %v", in, err)
+			}
+		}
+		for _, in := range []args{{Operation: "show", Revision: "HEAD~1:pay/roll.csv"}, {Operation: "blame", Path: "pay/roll.csv", Revision: "HEAD~1"}, {Operation: "log", Path: "pay/roll.csv"}} {
+			f.fails(in, "denied", "hides")
+		}
+	}
+	configured = func() string { return hiddenAll }
+	f.fails(args{Operation: "log"}, "denied", "files.hidden")
+}
+
+// TestSecretsHaveNoOtherName: whoever knows the name of an object, and cannot read it, gives
+// it another name in an index, or in a repository that borrows it.
+func TestSecretsHaveNoOtherName(t *testing.T) {
+	f := newFixture(t)
+	f.put(".env", "swordfish\n")
+	f.put("a", "")
+	f.put("b.env", "")
+	f.commit("one")
+	id := strings.TrimSpace(f.run("rev-parse", "HEAD:.env"))
+	f.run("update-index", "--add", "--cacheinfo", "100644,"+id+",plain.txt")
+	f.run("clone", "-q", "--shared", "--no-checkout", ".", "borrows")
+	f.run("-C", "borrows", "update-index", "--add", "--cacheinfo", "100644,"+id+",plain.txt")
+	f.run("-C", "borrows", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "two")
+	for _, in := range []args{
+		{Operation: "show", Revision: ":plain.txt"}, {Operation: "show", Revision: ":0:plain.txt"}, {Operation: "diff", Staged: true}, {Operation: "show", Path: "borrows", Revision: "HEAD:plain.txt"},
+		{Operation: "log", Path: "borrows", Format: "patch"}, {Operation: "show", Path: "borrows"},
+	} {
+		if out := f.works(in); strings.Contains(out.Output, "swordfish") || !strings.Contains(out.Output, "looks like a secret") {
+			t.Errorf("%+v shows\n%s", in, out.Output)
+		}
+	}
+	if out := f.works(args{Operation: "show", Revision: ":a"}); strings.Contains(out.Output, "secret") {
+		t.Errorf("what is empty is no secret: %s", out.Output)
+	}
+}
+
+// TestSearchForSecrets: the host learns which names in a history look like secrets,
+// wherever a person could find them.
+func TestSearchForSecrets(t *testing.T) {
+	search := func(f *fixture, path, known string) (out struct {
+		Names   []string
+		Commits int
+		Whole   bool
+		Tips    []string
+	}) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(f.works(args{Operation: "secrets", Path: path, Revision: known}).Output), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for name, make := range map[string]func(*fixture){
+		"the index":     func(f *fixture) { f.put("x/.env", "s"); f.run("add", ".") },
+		"an old commit": func(f *fixture) { f.put("x/.env", "s"); f.commit("s"); f.run("rm", "-q", "x/.env"); f.commit("t") },
+		"another branch": func(f *fixture) {
+			f.run("checkout", "-q", "-b", "b")
+			f.put("x/.env", "s")
+			f.commit("s")
+			f.run("checkout", "-q", "main")
+		},
+		"a packed tag": func(f *fixture) {
+			f.put("x/.env", "s")
+			f.commit("s")
+			f.run("tag", "-a", "-m", "t", "t")
+			f.run("reset", "-q", "--hard", "HEAD~1")
+			f.run("pack-refs", "--all")
+			f.run("reflog", "expire", "--expire=now", "--all")
+			f.run("repack", "-qad")
+		},
+		"a stash": func(f *fixture) { f.put("x/.env", "s"); f.run("add", "."); f.run("stash", "-q") },
+		"a log":   func(f *fixture) { f.put("x/.env", "s"); f.commit("s"); f.run("reset", "-q", "--hard", "HEAD~1") },
+		"ORIG_HEAD": func(f *fixture) {
+			f.put("x/.env", "s")
+			f.commit("s")
+			f.run("reset", "-q", "--hard", "HEAD~1")
+			f.run("reflog", "expire", "--expire=now", "--all")
+		},
+		"a worktree": func(f *fixture) {
+			f.run("worktree", "add", "-q", "--detach", "w")
+			f.put("w/x/.env", "s")
+			f.run("-C", "w", "add", ".")
+		},
+		"a tag of a tree": func(f *fixture) {
+			f.put("x/.env", "s")
+			f.run("add", ".")
+			f.run("tag", "t", strings.TrimSpace(f.run("write-tree")))
+			f.run("reset", "-q", "--hard")
+		},
+		"the side of a merge": func(f *fixture) {
+			f.run("checkout", "-q", "-b", "b")
+			f.put("x/.env", "s")
+			f.commit("s")
+			f.run("rm", "-q", "x/.env")
+			f.put("y", "")
+			f.commit("t")
+			f.run("checkout", "-q", "main")
+			f.put("z", "")
+			f.commit("u")
+			f.run("merge", "-q", "-m", "m", "b")
+			f.run("branch", "-D", "b")
+		},
+		"what a merge has added": func(f *fixture) {
+			f.run("checkout", "-q", "-b", "b")
+			f.put("y", "")
+			f.commit("t")
+			f.run("checkout", "-q", "main")
+			f.put("z", "")
+			f.commit("u")
+			f.run("merge", "-q", "--no-commit", "b")
+			f.put("x/.env", "s")
+			f.commit("m")
+			f.run("rm", "-q", "x/.env")
+			f.commit("n")
+		},
+		"a commit-graph": func(f *fixture) {
+			f.put("x/.env", "s")
+			f.commit("s")
+			f.run("rm", "-q", "x/.env")
+			f.commit("t")
+			f.run("commit-graph", "write", "--reachable")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.put("a", "")
+			f.put(".env.example", "")
+			f.commit("first")
+			if out := search(f, ".git", ""); len(out.Names) > 0 || !out.Whole || len(out.Tips) != 1 {
+				t.Errorf("before: %+v", out)
+			}
+			make(f)
+			if out := search(f, ".git", ""); len(out.Names) != 1 || out.Names[0] != "x/.env" {
+				t.Errorf("found %+v", out)
+			}
+		})
+	}
+	t.Run("it goes on where it was", func(t *testing.T) {
+		f := newFixture(t)
+		f.put("x/.env", "s")
+		f.commit("one")
+		f.run("rm", "-q", "x/.env")
+		f.put("a", "")
+		f.commit("two")
+		known := strings.TrimSpace(f.run("rev-parse", "HEAD"))
+		f.put("b", "")
+		f.commit("three")
+		if out := search(f, ".git", known+" 1234567890123456789012345678901234567890"); len(out.Names) > 0 || out.Commits != 1 || !out.Whole {
+			t.Errorf("found %+v", out)
+		}
+		f.put("id_rsa", "s")
+		f.commit("four")
+		if out := search(f, ".git", known); len(out.Names) != 1 || out.Names[0] != "id_rsa" {
+			t.Errorf("found %+v", out)
+		}
+	})
+	t.Run("what cannot be read is not clean", func(t *testing.T) {
+		f := newFixture(t)
+		f.put("x/a", "s")
+		f.commit("one")
+		id := strings.TrimSpace(f.run("rev-parse", "HEAD:x"))
+		if err := os.Remove(".git/objects/" + id[:2] + "/" + id[2:]); err != nil {
+			t.Fatal(err)
+		}
+		if out := search(f, ".git", ""); out.Whole {
+			t.Errorf("found %+v", out)
+		}
+		if err := os.WriteFile(".git/index", []byte("nonsense"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := search(f, ".git", ""); out.Whole {
+			t.Errorf("found %+v", out)
+		}
+	})
+	t.Run("it is no whole search that has an end", func(t *testing.T) {
+		f := newFixture(t)
+		for i := range 40 {
+			f.put(fmt.Sprintf("%d/.env", i), "s")
+		}
+		f.commit("one")
+		if out := search(f, ".git", ""); len(out.Names) != maxSecrets || out.Whole {
+			t.Errorf("found %d names, %t", len(out.Names), out.Whole)
+		}
+	})
 }

@@ -67,7 +67,8 @@ const (
 // treeDiffer compares trees.
 type treeDiffer struct {
 	*call
-	all     bool // also what the call is not about
+	all     bool               // also what the call is not about
+	each    func(change) error // is told of each instead of changes; nil: they are kept
 	changes []change
 	seen    int // trees
 }
@@ -84,7 +85,10 @@ func (c *call) diffTrees(from, to repo.ID, all bool) ([]change, error) {
 }
 
 func (d *treeDiffer) add(ch change) error {
-	if !d.all && !d.covers(ch.path()) {
+	if d.each != nil {
+		return d.each(ch)
+	}
+	if !d.all && !d.covers(ch.path()) || d.hidden(ch.path()) {
 		return nil
 	}
 	if len(d.changes) == maxChanges {

@@ -23,6 +23,7 @@ func init() {
 	const softLimit = 44 << 20
 	debug.SetMemoryLimit(softLimit)
 	tool.Module("git", "0.1.0")
+	tool.Config(hiddenName, "")
 	tool.Register("git", "Look at a git repository, read-only: status (as --short --branch), log, diff, show, blame, branches. "+
 		"Starts no process, so no hook or filter runs. A long output ends with how to go on.",
 		run, tool.ReadsFiles(),
@@ -78,7 +79,9 @@ type call struct {
 	page  page
 	notes []string // said at the end
 
-	partial bool // not all was compared
+	partial bool          // not all was compared
+	hides   []string      // paths that a policy hides
+	indexes []*repo.Index // of all worktrees; nil: not read yet
 
 	attrs    map[string]*attributeFile // by directory
 	ownAttrs []attributeRule
@@ -114,6 +117,8 @@ func run(ctx context.Context, in args) (result, error) {
 		err = c.blame()
 	case "branches":
 		err = c.branches()
+	case "secrets":
+		err = c.secrets()
 	default:
 		err = tool.InvalidInput("operation %q is not one of status, log, diff, show, blame, branches", in.Operation)
 	}

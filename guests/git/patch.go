@@ -29,7 +29,7 @@ func (c *call) content(f file) (content, error) {
 		return content{}, nil
 	case f.mode == repo.ModeGitlink:
 		return contentOf(fmt.Appendf(nil, "Subproject commit %s\n", f.id)), nil
-	case c.secret(f.path):
+	case c.secret(f.path), !f.working && c.alias(f.id, f.path, c.indexed != nil):
 		return content{why: "secret"}, nil
 	case f.working:
 		return c.workingContent(f)

@@ -46,6 +46,13 @@ func open(in args, check func() error) (*call, error) {
 		}
 		c.only = rel
 	}
+	if err = c.hide(); err == nil && c.hidden(c.only) {
+		err = tool.Denied("%s: %w", show(in.Path), errHidden)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -73,9 +80,10 @@ func nearby(name string, candidates []string) []string {
 	})
 }
 
-// covers reports whether a path is the one that the call is about, or below it.
+// covers reports whether a path is the one that the call is about, or below it, and may be
+// shown.
 func (c *call) covers(path string) bool {
-	return c.only == "" || path == c.only || strings.HasPrefix(path, c.only) && path[len(c.only)] == '/'
+	return (c.only == "" || path == c.only || strings.HasPrefix(path, c.only) && path[len(c.only)] == '/') && !c.hidden(path)
 }
 
 // known refuses a path that is nowhere: neither in the index nor in some trees nor in

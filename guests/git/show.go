@@ -53,6 +53,9 @@ const maxTags = 10
 
 // object shows an object, of which the path is known if it was given.
 func (c *call) object(id repo.ID, path string, depth int) error {
+	if path != "" && c.hidden(path) {
+		return tool.Denied("%s: %w", quote(path), errHidden)
+	}
 	kind, err := c.Kind(id)
 	if err != nil {
 		return err
@@ -97,6 +100,9 @@ func (c *call) object(id repo.ID, path string, depth int) error {
 			return err
 		}
 		for _, e := range entries {
+			if c.hidden(strings.TrimPrefix(path+"/"+e.Name, "/")) {
+				continue
+			}
 			name := quote(e.Name)
 			if e.Mode == repo.ModeTree {
 				name += "/"
@@ -111,7 +117,7 @@ func (c *call) object(id repo.ID, path string, depth int) error {
 }
 
 func (c *call) blob(id repo.ID, path string) error {
-	if path != "" && c.secret(path) {
+	if path != "" && (c.secret(path) || c.alias(id, path, strings.HasPrefix(c.Revision, ":"))) {
 		return c.page.line(notShown(path))
 	}
 	if path == "" {

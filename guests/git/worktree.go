@@ -61,7 +61,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if err != nil {
 		return nil, tool.IO("list %s: %w; grant it with --mount, if it exists", c.Worktree, err)
 	}
-	if c.hidden(entries) {
+	if c.leadsOnly(entries) {
 		return nil, repo.Unsupported("the files of %s are not visible here, but only its git directory is; grant the directory with --mount; "+
 			"log, show, and diff with staged or A..B, work", show(c.Worktree))
 	}
@@ -87,9 +87,9 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	return s, nil
 }
 
-// hidden reports whether the worktree is no granted directory but one that only leads to
+// leadsOnly reports whether the worktree is no granted directory but one that only leads to
 // one, which is its git directory. Such a directory has no time.
-func (c *call) hidden(entries search.Listing) bool {
+func (c *call) leadsOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {
 			return false

@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -50,6 +51,12 @@ func Unsupported(format string, args ...any) error {
 type missingError struct{ id ID }
 
 func (e *missingError) Error() string { return fmt.Sprintf("the object %s is missing", e.id) }
+
+// IsMissing reports whether an error says that an object is not there.
+func IsMissing(err error) bool {
+	_, missing := errors.AsType[*missingError](err)
+	return missing
+}
 
 // missing says why an object may not be there.
 func (r *Repo) missing(id ID) error {
