@@ -98,6 +98,7 @@
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
 //	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
+//	githistory              which histories of git were searched for secrets, what was found, and where a repository has contents
 //	kept                    what tools keep beyond a call, in one session, as its log says it
 //	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
@@ -169,7 +170,8 @@
 // module that does not say it itself; its base is the module as it came.
 //
 // A stage is where the changes of a call wait for the answer; a change set is the
-// list of them. A secret has a value, which guests never see, and in each call
+// list of them. A history is closed if commands find no contents in its repository. A
+// secret has a value, which guests never see, and in each call
 // placeholders; to redact is to take values out. A tier says how far the jail
 // confines a process.
 //

@@ -113,7 +113,7 @@ func (a *app) close() {
 func (a *app) door() *door.Door {
 	if a.opened == nil {
 		a.opened = door.New(door.Options{
-			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Sessions: a.Dirs.Sessions(),
+			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Histories: a.Dirs.Histories(), Sessions: a.Dirs.Sessions(),
 			Jail:   jail.Options{Home: a.s.env("HOME"), Layers: a.Dirs.Layers(), Caches: a.Config.Bash.Caches},
 			System: a.Config.Tools.SystemInfo,
 			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),

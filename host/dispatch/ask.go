@@ -159,6 +159,11 @@ func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	if err != nil {
 		return // once, or a scope that the question did not offer: holds once
 	}
+	p.keep(rule)
+}
+
+// keep makes a rule hold, and keeps it if it is for longer than the session.
+func (p *pending) keep(rule policy.Rule) {
 	if rule.Source == policy.SourceUser && p.d.opts.Remember != nil {
 		if err := p.d.opts.Remember(rule); err != nil {
 			p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the answer holds for this session only: %v", err)})

@@ -158,7 +158,7 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		return result, staged, err
 	}
 	p.d.openOf(entry)
-	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
+	result, staged, err := p.runKnowing(ctx, grant, entry)
 	p.usage = result.Usage
 	if missing := entry.MissingHint(); missing != nil && result.Err != nil && mayMiss(result.Err.Code) {
 		failed := *result.Err

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
@@ -46,6 +47,9 @@ type Options struct {
 	// Stages is a directory for what calls change before that is committed. Empty:
 	// in memory, 64 MiB at most for each call.
 	Stages string
+	// Histories is a directory for what was found in the histories of repositories.
+	// Empty: it is found again.
+	Histories string
 	// Sessions is the file with the log. It is made where it is missing, and its
 	// locks are beside it. Empty: a temporary one, which is removed by Close.
 	Sessions string
@@ -68,7 +72,7 @@ type Options struct {
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
 	Known *redact.Redactor
-	// Jail says what the commands of tools have. Redact and Proxy are filled in.
+	// Jail says what the commands of tools have. Redact, Proxy and Histories are filled in.
 	Jail jail.Options
 	// Note tells a person of something that is no result. Nil: nobody is told.
 	Note   func(format string, args ...any)
@@ -121,8 +125,9 @@ func New(opts Options) *Door {
 		opts.Jail.Areas = d.areas
 		d.hide(memoryStages)
 	}
+	opts.Jail.Histories = githistory.New(opts.Histories)
 	d.jail = jail.New(opts.Jail)
-	d.hide(opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
+	d.hide(opts.Histories, opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
 	return d
 }
 

@@ -144,6 +144,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
 		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().Stages(), d.opts.Known),
+		Searcher: searcher(),
 	})
 	if !isNew {
 		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {
@@ -166,6 +167,17 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	defer d.mu.Unlock()
 	d.sessions[s] = true
 	return s, nil
+}
+
+// searcher is the built-in tool that looks through the history of a repository, whether
+// or not the session offers it; nil: there is none.
+func searcher() *tool.Entry {
+	builtin, err := registry.Builtin()
+	if err != nil {
+		return nil
+	}
+	entry, _ := builtin.Find(gitTool)
+	return entry
 }
 
 // checkConfig finds what the modules of a catalog are configured with and would not get.

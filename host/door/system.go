@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // systemModule is the built-in module with the tools that tell the time and what machine
@@ -22,6 +24,9 @@ var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "time
 
 // config is what a built-in module is configured with under a name.
 func (d *Door) config(module, name string) (string, bool) {
+	if module == gitTool && name == "hidden" {
+		return d.hiddenFromGit(), true
+	}
 	if value, ok := d.opts.Config[module][name]; ok {
 		return value, true
 	}
@@ -35,6 +40,25 @@ func (d *Door) config(module, name string) (string, bool) {
 		return d.fact(name), true
 	}
 	return "", false
+}
+
+// gitTool is the built-in module that reads repositories, and its tool. It is told which
+// paths are hidden, because it finds them in old revisions too.
+const gitTool = "git"
+
+// hiddenFromGit are those paths, a line each; "*" is more than can be told.
+func (d *Door) hiddenFromGit() string {
+	var lines []string
+	for _, l := range d.ceiling.Hidden {
+		if lines = append(lines, paths.Guest(l.Value)); strings.Contains(l.Value, "\n") {
+			return "*"
+		}
+	}
+	text := strings.Join(lines, "\n")
+	if len(text) > tool.MaxConfigBytes {
+		return "*"
+	}
+	return text
 }
 
 // fact is one thing about this machine; empty if it is not known.

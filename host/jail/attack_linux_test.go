@@ -153,6 +153,7 @@ func runIn(t testing.TB, j *Jail, command string, opts policy.Options) effect.En
 	}
 	dir := opts.Mounts[0].Host
 	opts.Tier = func() policy.Tier { return j.Tiers().Tier }
+	opts.Rules = append(opts.Rules, historyRules(opts)...)
 	g, err := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		}
 	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
-	b, err := p.look(ctx, terms, j.Redact, &c)
+	b, err := p.look(ctx, terms, j.Redact, j.Histories, &c)
 	if err != nil {
 		return effect.Ended{}, err
 	}
@@ -83,6 +83,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
 	b.hints(&ended)
+	j.historyHints(b, &ended)
 	if cmd.Stage == nil {
 		b.after(&ended)
 	} else if ctx.Err() != nil {

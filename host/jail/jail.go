@@ -33,6 +33,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
@@ -59,6 +60,9 @@ type Options struct {
 	// Layers is a directory for what commands write to caches of the user's.
 	// Empty: they have no caches.
 	Layers string
+	// Histories is what is known of the histories of repositories. Nil: what this process
+	// finds out.
+	Histories *githistory.Store
 	// Caches are those of [CacheNames] that commands may use, with the toolchains
 	// of the home that go with them. What a command changes in a cache it alone sees,
 	// and later commands in the same directory. Unknown names mean nothing.
@@ -102,6 +106,8 @@ type Jail struct {
 	mu    sync.Mutex
 	next  *waiting // a helper that was started ahead; nil: none
 
+	told sync.Map // repositories of which it was said that commands find nothing in them
+
 	starting chan struct{} // is full while one starts for whom the next command waits
 
 	stages sync.Mutex
@@ -113,6 +119,9 @@ type Jail struct {
 func New(opts Options) *Jail {
 	if opts.most == 0 {
 		opts.most = policy.MaxTier
+	}
+	if opts.Histories == nil {
+		opts.Histories = githistory.New("")
 	}
 	j := &Jail{Options: opts, starting: make(chan struct{}, 1)}
 	j.hindered = sync.OnceValue(hindered)
@@ -186,6 +195,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 			break
 		}
 	}
+	unused(grant, err)
 	if cmd.Stage != nil && err != nil && effect.KindOf(err) != effect.Denied {
 		cmd.Stage.Fail(err) // whoever looks for its changes is told
 	}
@@ -198,6 +208,13 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	remark(&ended)
 	return ended, nil
+}
+
+// unused gives back the permission of a command that did not run, and can begin again.
+func unused(grant policy.Grant, err error) {
+	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
+		grant.ReturnExec()
+	}
 }
 
 type streams struct {

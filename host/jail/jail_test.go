@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,7 +89,17 @@ func decisionOf(t testing.TB, dir string, arguments map[string]any, opts policy.
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
 	opts.Tier = func() policy.Tier { return testJail(t).Tiers().Tier }
+	opts.Rules = append(opts.Rules, historyRules(opts)...)
 	return policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
+}
+
+// historyRules lets commands read every history, unless a rule speaks of histories, or a
+// person is asked.
+func historyRules(opts policy.Options) []policy.Rule {
+	if opts.AskHosts || slices.ContainsFunc(opts.Rules, func(r policy.Rule) bool { return r.History != "" }) {
+		return nil
+	}
+	return []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: "/", Source: policy.SourceFlag}}
 }
 
 func bash(dir, command string) effect.Command {

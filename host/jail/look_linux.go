@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/jail/walk"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -36,12 +37,13 @@ type before struct {
 	at     time.Time
 	dir    string   // where the command runs: notes name files from there
 	hidden []string // that look like secrets
+	closed []closedHistory
 }
 
 // look looks at what the mounts of a command hold, and has the command see what it
 // may. Where nothing can be mounted, what is closed is kept instead, to be put
 // back.
-func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redactor, c *wire.Command) (*before, error) {
+func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redactor, histories *githistory.Store, c *wire.Command) (*before, error) {
 	b := &before{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
 	for _, m := range p.mounts {
@@ -62,6 +64,9 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 		}
 	}
 	c.Masked = append(slices.Clone(p.masked), b.hidden...)
+	if err := p.closeHistories(b, terms, histories, c); err != nil {
+		return nil, err
+	}
 	if p.world.Namespaces {
 		if p.area == nil { // otherwise it shows in the changes
 			c.Pinned = b.seen.Pinned

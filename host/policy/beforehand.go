@@ -64,6 +64,9 @@ func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, er
 		}
 	}
 	exec := entry.Capabilities.Exec
+	if r.History != "" {
+		return r, nil
+	}
 	if exec != "" && !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == exec }) && tier() < TierConfined {
 		return wrong(FaultWhole, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole in %s: %s", r.Tool, tier(), tier().unconfined())
 	}

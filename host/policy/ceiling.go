@@ -154,7 +154,7 @@ func normal[T any](values []T, identity func(T) string) []T {
 // identity tells two rules apart.
 func (r Rule) identity() string {
 	out := texts(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Over) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
-		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities, string(r.Changes), r.Below, r.Opens})
+		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities, string(r.Changes), r.Below, r.History, r.Opens})
 	out += fmt.Sprintf("%d %d %d %d ", r.Effect, r.After, r.Turn, len(r.Callers))
 	for _, risk := range r.Risks {
 		out += strconv.Itoa(int(risk)) + " "

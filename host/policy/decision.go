@@ -63,6 +63,7 @@ type Decision struct {
 	opens string // the host of the call that no rule opens, and that a yes does; empty: none
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
+	histories      []History     // of which it asks whether commands may read them; nil: it is about the call
 	change         tool.Hint     // what would change the decision; nil: to take away what decides
 }
 
@@ -150,6 +151,8 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	switch {
 	case d.policy == nil || d.effect != Ask:
 		return Grant{}, fmt.Errorf("approve %s: the decision is %q", d.call.Tool, d.effect)
+	case d.histories != nil:
+		return Grant{}, fmt.Errorf("approve %s: the answer was not about the call", d.call.Tool)
 	case !a.Allow:
 		return Grant{}, fmt.Errorf("approve %s: the answer was no", d.call.Tool)
 	case recorded == 0:
@@ -199,6 +202,9 @@ func (d Decision) asksForChanges() bool {
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
+	if d.histories != nil {
+		return Rule{}, errors.New("the answer is not about the call")
+	}
 	if scope == ScopeBelow || scope == ScopeKeepBelow {
 		if d.below == "" {
 			return Rule{}, errors.New("it is not known that all that this call changes is in one directory")
@@ -282,6 +288,10 @@ func (d Decision) newGrant() (Grant, error) {
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
 		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
+		for _, h := range p.ceiling.Hidden {
+			g.exec.Hidden = append(g.exec.Hidden, h.Value)
+		}
+		g.exec.History = func(repository string) Effect { return p.history(d.entry, repository) }
 		if d.online {
 			g.exec.Network = d.share.network
 		}

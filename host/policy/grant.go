@@ -154,6 +154,12 @@ type Exec struct {
 	// Masked are files and directories that it does not see, also inside of a
 	// mount: our own, and what is hidden.
 	Masked []string
+	// Hidden are those of Masked that a layer hides.
+	Hidden []string
+	// History says whether the command may read what looks like a secret in the history
+	// of a repository, which its git directory names: Ask if a person has to say so.
+	// Nil is Deny.
+	History func(repository string) Effect
 	// Opened are the files that look like secrets and that it may read.
 	Opened paths.Opened
 	// Network is whom it may talk to; nil is nobody.
@@ -168,7 +174,7 @@ func (g Grant) MayExec() bool { return g.terms().mayExec }
 // Exec says how the process of the call is confined, if it may start one.
 func (g Grant) Exec() (e Exec, ok bool) {
 	e = g.terms().exec
-	e.Mounts, e.Masked, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Opened)
+	e.Mounts, e.Masked, e.Hidden, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Hidden), slices.Clone(e.Opened)
 	return e, g.MayExec()
 }
 
@@ -188,6 +194,9 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	e, _ := g.Exec()
 	return e, nil
 }
+
+// ReturnExec gives the permission of TakeExec back, by whoever has started nothing.
+func (g Grant) ReturnExec() { g.terms().execUsed.Store(false) }
 
 // Network says whom the guest may talk to; nil is nobody.
 func (g Grant) Network() *network.Network { return g.terms().network }

@@ -103,7 +103,7 @@ const bashTool = "bash"
 // past the rule.
 func (r *Rule) forbidsProcesses() bool {
 	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
-		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.After == 0 && r.Turn == 0 && r.Bound.Module == "" && r.Project == ""
+		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.After == 0 && r.Turn == 0 && r.Bound.Module == "" && r.Project == "" && r.History == ""
 }
 
 // Unbound says that what the ceiling permits of files does not bind processes,

@@ -26,8 +26,8 @@ type Options struct {
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
 	Network *network.Network
 	// AskHosts says that somebody can be asked, and so asks about a call of a built-in
-	// tool to a host of the internet that no rule opens and none denies. Without it
-	// such a call is denied.
+	// tool to a host of the internet that no rule opens and none denies, and about what
+	// commands may read of the history of repositories. Without it both are denied.
 	AskHosts bool
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
@@ -77,6 +77,8 @@ type Policy struct {
 	mu    sync.RWMutex
 	rules []Rule
 	index *match.Index // of rules
+	// histories are those rules that are about the history of repositories.
+	histories []int
 }
 
 // New returns a policy with these options, which it copies.
@@ -158,7 +160,11 @@ func (p *Policy) Rules() []Rule {
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.index.Add(len(p.rules), r.Tool, r.Where)
+	if r.History != "" {
+		p.histories = append(p.histories, len(p.rules))
+	} else {
+		p.index.Add(len(p.rules), r.Tool, r.Where)
+	}
 	p.rules = append(p.rules, r)
 }
 

@@ -225,7 +225,11 @@ func TestAProcessSeesWhatToolsMayBeShown(t *testing.T) {
 		caps.Files = files
 		g := granted(t, p, call("bash", `{"command":"x"}`), entry(t, "bash", caps))
 		got, err := g.TakeExec([]string{"bash", "-c", "x"}, "/work")
-		want := Exec{Tier: 2, Mounts: []Mount{{Host: "/work", Write: true}, {Host: "/lib"}}, Masked: []string{"/ours", "/work/payroll"}, Changes: ChangesDirect}
+		if got.History("/work/.git") != Deny {
+			t.Error("it may read a history, and nobody was asked")
+		}
+		got.History = nil
+		want := Exec{Hidden: []string{"/work/payroll"}, Tier: 2, Mounts: []Mount{{Host: "/work", Write: true}, {Host: "/lib"}}, Masked: []string{"/ours", "/work/payroll"}, Changes: ChangesDirect}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

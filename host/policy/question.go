@@ -40,13 +40,16 @@ type Question struct {
 	Opens   string // the one of them that no rule opens, and a yes does; empty: none
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
-	Changes string // what it would change, as a diff; empty when the call was not tried yet
-	Tier    Tier   // how far the command would be confined; zero too when none runs
-	Warning string // what the person should know before answering
-	Scopes  []Scope
-	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
-	Changed []Change         // since a question about this tool was answered for good
-	Allow   string           // the rule that would have allowed it; empty if none would
+	// Histories are those that commands could read, if the question is about them. Its
+	// answer is for all commands, and none to the call. Nil: it is about the call.
+	Histories []History
+	Changes   string // what it would change, as a diff; empty when the call was not tried yet
+	Tier      Tier   // how far the command would be confined; zero too when none runs
+	Warning   string // what the person should know before answering
+	Scopes    []Scope
+	Rules     map[Scope]string // what an answer of each scope but "once" would allow, in words
+	Changed   []Change         // since a question about this tool was answered for good
+	Allow     string           // the rule that would have allowed it; empty if none would
 
 	Module  string    // the digest of the tool's module
 	Session string    // these three by [Question.Put]
@@ -59,7 +62,7 @@ const Unconfined = "it is not confined here: it has all your rights, on all your
 
 // partlyConfined is the warning in the tiers between that and [TierConfined].
 const partlyConfined = "it is confined in part here: it can change the times and modes of your other files and see what they are called, " +
-	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown"
+	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown, and in the history of git there"
 
 // unconfined says what a tier below [TierConfined] does not hold; else it is empty.
 func (t Tier) unconfined() string {
@@ -132,6 +135,9 @@ func (d Decision) Question() Question {
 		q.Warn(d.sends())
 	}
 	q.Warn(d.warning())
+	if d.histories != nil {
+		return d.historyQuestion(q)
+	}
 	q.Paths, q.Network, q.Opens = d.paths(), d.reaches(), d.opens
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways, ScopeBelow, ScopeKeepBelow} {
 		r, err := d.RuleFor(scope)
@@ -252,5 +258,5 @@ func (q Question) digest() [32]byte {
 		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes,
 		strconv.Itoa(q.Call.Turn), strconv.Itoa(q.Call.Step), strconv.FormatInt(q.Asked.UnixNano(), 10),
 		q.Tier.String(), q.Opens,
-	}, q.Paths, q.Network, tool.SecretNames(q.Secrets))))
+	}, q.Paths, q.Network, historyTexts(q.Histories), tool.SecretNames(q.Secrets))))
 }

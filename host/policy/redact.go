@@ -19,6 +19,11 @@ func (q Question) Redacted(r *redact.Redactor) Question {
 			texts[i] = r.Text(texts[i])
 		}
 	}
+	q.Histories = slices.Clone(q.Histories)
+	for i := range q.Histories {
+		h := &q.Histories[i]
+		h.Repository, h.Names = r.Text(h.Repository), each(h.Names, r.Text)
+	}
 	rules := map[Scope]string{}
 	for scope, words := range q.Rules {
 		rules[scope] = r.Text(words)

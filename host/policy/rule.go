@@ -79,6 +79,10 @@ type Rule struct {
 	// this directory, and itself: absolute, or relative to where the call starts.
 	// It counts when a call has run on a stage. Empty: anywhere.
 	Below string
+	// History makes the rule one about what looks like a secret in the history of the
+	// repositories in this directory, absolute or relative to the workspace: whether
+	// commands of the tool may read it. It speaks of no call. Empty: it is no such rule.
+	History string
 	// Opens narrows a rule that allows to calls which would reach this host, which no
 	// rule of the network opens, and opens it for them. No text of a rule has it: it is
 	// of answers in this session. Empty: the rule opens no host.
@@ -119,6 +123,9 @@ func (r Rule) String() string {
 	if r.Below != "" {
 		text += below + r.Below
 	}
+	if r.History != "" {
+		text += history + r.History
+	}
 	if r.Opens != "" {
 		text += " opens " + r.Opens
 	}
@@ -131,12 +138,13 @@ const (
 	opening  = " reads "
 	changing = " changes "
 	below    = " below "
+	history  = " history "
 )
 
 // ParseRule reads TOOL or TOOL(CONDITION), see [match.ParseCondition], either with
 // " with NAME,NAME" behind it for the secrets that are allowed too, " reads PATH,
-// PATH" behind that for the files, and last " changes CHANGES" or " below DIR". The
-// value goes to the last parenthesis, and a path of " reads " holds no comma. The
+// PATH" behind that for the files, and last " changes CHANGES" or " below DIR", or TOOL
+// history DIR. The value goes to the last parenthesis, and a path of " reads " holds no comma. The
 // rule allows.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
@@ -146,7 +154,8 @@ func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {
-	s, dir, within := cutLast(text, below)
+	s, past, ofHistory := cutLast(text, history)
+	s, dir, within := cutLast(s, below)
 	s, changes, chosen := cutLast(s, changing)
 	s, files, opens := cutLast(s, opening)
 	s, secrets, withSecrets := cutLast(s, with)
@@ -176,6 +185,9 @@ func parseRule(text string, effect Effect) (Rule, error) {
 	}
 	if r.Below = dir; within && dir == "" {
 		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL below DIR'", text)
+	}
+	if r.History = past; ofHistory && past == "" {
+		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL history DIR'", text)
 	}
 	switch r.Changes = Changes(changes); {
 	case chosen && !slices.Contains(ranked, r.Changes):
@@ -226,6 +238,8 @@ var errOpen = errors.New("runs what its arguments say, so a rule for any of them
 // it reads.
 func (r Rule) Check() error {
 	switch {
+	case r.History != "":
+		return r.checkHistory()
 	case r.Tool != AnyTool && !tool.ValidName(r.Tool):
 		return fmt.Errorf("rule for %.80q: that is not the name of a tool", r.Tool)
 	case len(r.Except) > 0 && r.Tool != AnyTool:
@@ -262,7 +276,7 @@ func (r Rule) Check() error {
 // holdsPath reports whether the text of a rule can hold a path behind its condition.
 func (r Rule) holdsPath(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.HasSuffix(name, ")") && !strings.ContainsRune(name, 0) &&
-		!slices.ContainsFunc([]string{with, opening, changing, below}, func(word string) bool { return strings.Contains(name, word) })
+		!slices.ContainsFunc([]string{with, opening, changing, below, history}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // InWords says what the rule means, for a person who is to agree to it.
@@ -271,6 +285,15 @@ func (r Rule) InWords() string {
 	name := r.Tool
 	if name == AnyTool {
 		name = "any tool"
+	}
+	if r.History != "" {
+		fmt.Fprintf(&b, "%s %s to read what looks like a secret in the history of the repositories in %q", r.Effect, name, r.History)
+		if r.Source == SourceSession {
+			b.WriteString(", until this program ends")
+		} else if r.Project != "" {
+			fmt.Fprintf(&b, ", in the workspace %s", r.Project)
+		}
+		return b.String()
 	}
 	fmt.Fprintf(&b, "%s every call of %s", r.Effect, name)
 	if len(r.Except) > 0 {

@@ -64,6 +64,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	if inst.files != nil {
 		result = withRefused(result, toolErr != nil, inst.files.Refused())
 	}
+	if host.Unknown != nil {
+		hostErr = errors.Join(hostErr, host.Unknown)
+	}
 	for _, note := range host.Notes {
 		result.AddNote(note)
 	}

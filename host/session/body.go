@@ -44,6 +44,10 @@ type Decision struct {
 	Question string `json:"question,omitempty"`
 	// Tier is how far the process would be confined; nil where the tool starts none.
 	Tier *policy.Tier `json:"tier,omitempty"`
+	// Histories are the git directories of repositories whose histories the decision is
+	// about: that the host looks through one, or what commands may read of them. Then it is
+	// none about the call.
+	Histories []string `json:"histories,omitempty"`
 }
 
 // Intent is the body of call.intended: what is about to run.

@@ -46,7 +46,7 @@ func Calls(events iter.Seq2[Event, error]) (began Started, calls []*PastCall, _ 
 			calls, byID[e.Call] = append(calls, p), p
 		case TypeDecision:
 			var d Decision
-			if p := byID[e.Call]; p != nil && json.Unmarshal(e.Body, &d) == nil {
+			if p := byID[e.Call]; p != nil && json.Unmarshal(e.Body, &d) == nil && d.Histories == nil {
 				p.Decision = &d
 			}
 		case TypeCallIntended:

@@ -207,6 +207,9 @@ func (d Dirs) History() string { return filepath.Join(d.State, "history") }
 // Stages is the folder of what waits for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }
 
+// Histories is the folder of what was found in the histories of repositories.
+func (d Dirs) Histories() string { return filepath.Join(d.State, "histories") }
+
 // Layers is the folder of what commands have written to caches of the user's.
 func (d Dirs) Layers() string { return filepath.Join(d.Cache, "layers") }
 

@@ -106,7 +106,9 @@ var table = map[string][]string{
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/jail": {"host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
+	"host/githistory": {"host/beneath", "host/internal/private", "host/policy"},
+
+	"host/jail": {"host/githistory", "host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
 
 	"host/jail/helper":  {"host/jail/seccomp", "host/jail/wire"},
 	"host/jail/probe":   {},
@@ -119,7 +121,7 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys", "sdk/go/nearest"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/google", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
+	"host/door": {"guests", "host/agent", "host/githistory", "host/policy/paths", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/google", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},

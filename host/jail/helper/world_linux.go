@@ -65,7 +65,7 @@ func private(w *wire.World) error {
 		err = firstErr(err, os.Chmod(dir, 0o711))
 	}
 	masks := path.Join(w.Masks, "dir")
-	return firstErr(err, os.MkdirAll(masks, 0o700), os.Chmod(masks, 0), os.WriteFile(path.Join(w.Masks, "file"), nil, 0))
+	return firstErr(err, os.MkdirAll(masks, 0o700), os.Chmod(masks, 0), os.Mkdir(path.Join(w.Masks, "empty"), 0o755), os.Chmod(path.Join(w.Masks, "empty"), 0o755), os.WriteFile(path.Join(w.Masks, "file"), nil, 0))
 }
 
 // newRoot builds a root in which there is what the world says, and makes it ours. It
@@ -168,7 +168,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	if err := firstErr(unix.Mkdir("./proc", 0o555), unix.Mount("./newproc", "./proc", "", unix.MS_MOVE, ""), unix.Rmdir("./newproc")); err != nil {
 		return step(err, "mount /proc")
 	}
-	if err := firstErr(os.MkdirAll(in(w.Masks)+"/dir", 0o000), os.WriteFile(in(w.Masks)+"/file", nil, 0o000), os.Chmod(in(w.Masks)+"/file", 0)); err != nil {
+	if err := firstErr(os.MkdirAll(in(w.Masks)+"/dir", 0o000), os.Mkdir(in(w.Masks)+"/empty", 0o755), os.Chmod(in(w.Masks)+"/empty", 0o755), os.WriteFile(in(w.Masks)+"/file", nil, 0o000), os.Chmod(in(w.Masks)+"/file", 0)); err != nil {
 		return step(err, "make what covers masked names")
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
@@ -338,14 +338,23 @@ func cover(w *wire.World, c *wire.Command) error {
 		if without("masks") {
 			break
 		}
-		if err := mask(w.Masks, name); err != nil {
+		if err := mask(w.Masks, "/dir", name); err != nil {
 			return step(err, "mask %s", name)
+		}
+	}
+	for _, name := range c.Emptied {
+		if without("masks") {
+			break
+		}
+		if err := mask(w.Masks, "/empty", name); err != nil {
+			return step(err, "empty %s", name)
 		}
 	}
 	return nil
 }
 
-func mask(masks, name string) error {
+// mask mounts what covers a file, or a directory of masks, over a name.
+func mask(masks, dir, name string) error {
 	place, err := noLinks(name)
 	if err == unix.ENOENT {
 		return nil
@@ -360,7 +369,7 @@ func mask(masks, name string) error {
 	}
 	source := masks + "/file"
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		source = masks + "/dir"
+		source = masks + dir
 	}
 	from, err := noLinks(source)
 	if err != nil {

@@ -64,6 +64,10 @@ type Seen struct {
 	// on them. Restore puts back those that are closed.
 	Links []Found
 
+	// Repositories are directories that git would take for a repository, or for the git
+	// directory of a worktree, and files that lead to one.
+	Repositories []string
+
 	// Complete says that everything was looked at. Otherwise Unread are some
 	// of the directories that were not, or not wholly; it is empty where time or
 	// names have run out.
@@ -291,6 +295,7 @@ func (w *walker) enter(parent, at int32, f frame) error {
 	w.dirs = append(w.dirs, d)
 	if d.repository {
 		f.rules = f.rules.Repository()
+		w.Repositories = append(w.Repositories, path.Clean(w.absolute("")))
 	}
 	if len(w.path) > 0 {
 		w.path = append(w.path, '/')
@@ -300,6 +305,9 @@ func (w *walker) enter(parent, at int32, f frame) error {
 	for i := d.first; i < d.end; i++ {
 		e := &w.entries[i]
 		name := w.name(e)
+		if name == gitDir && e.kind == unix.DT_REG {
+			w.Repositories = append(w.Repositories, w.absolute(name))
+		}
 		found, special := f.rules.Find(name)
 		if !special {
 			continue
@@ -355,7 +363,7 @@ func (w *walker) found(e entry, name string, found paths.Found, above uint8) (fl
 			note(&w.Closed, isClosed, found.Held)
 		}
 	}
-	if max(len(w.Secrets), len(w.Closed), len(w.Links), len(w.Pinned)) > maxFound {
+	if max(len(w.Secrets), len(w.Closed), len(w.Links), len(w.Pinned), len(w.Repositories)) > maxFound {
 		return 0, errFound
 	}
 	return flags, nil

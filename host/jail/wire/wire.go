@@ -30,7 +30,7 @@ type World struct {
 	Layers []Layer           // with NewRoot
 
 	// Home and Tmp are directories of the command's own. Masks holds "file" and
-	// "dir", which nobody can open. Without NewRoot the helper makes them in a new
+	// "dir", which nobody can open, and "empty", a directory. Without NewRoot the helper makes them in a new
 	// directory in Private; empty: none is made, and no command can run.
 	Home, Tmp, Masks string
 	Private          string
@@ -94,6 +94,8 @@ type Command struct {
 	// Masked are there and cannot be opened; ReadOnly cannot be changed; Pinned
 	// cannot be renamed or removed. All are below a bind.
 	Masked, ReadOnly, Pinned []string
+	// Emptied are directories that are empty for the command, and cannot be changed.
+	Emptied []string
 }
 
 // PortMark stands for the port of the proxy in the environment of a command.

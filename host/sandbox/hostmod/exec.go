@@ -1,10 +1,12 @@
 package hostmod
 
 import (
+	"errors"
 	"path/filepath"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -53,6 +55,9 @@ func execRun(g *guest) error {
 	var ended effect.Ended
 	g.account.Away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {
+		if h, unknown := errors.AsType[*policy.HistoryError](err); unknown {
+			g.world.Unknown = h
+		}
 		errorCase, ok := execCases[effect.KindOf(err)]
 		if !ok {
 			errorCase = execFailed

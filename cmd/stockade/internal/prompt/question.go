@@ -49,7 +49,9 @@ func One(q Question) *Prompt {
 		}
 	}
 	yes := Choice{Letter: 'y', Words: "yes", scope: policy.ScopeOnce}
-	if q.Changes != "" {
+	if q.Histories != nil {
+		yes.Words, p.no = "yes, all commands, this session", "hidden from commands in this session"
+	} else if q.Changes != "" {
 		p.yes, p.no = "kept", "not kept"
 	} else {
 		yes.Words = "once"
@@ -60,7 +62,13 @@ func One(q Question) *Prompt {
 			continue
 		}
 		c := Choice{Letter: s.letter, Words: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
-		if s.scope == policy.ScopeSession {
+		if q.Histories != nil {
+			c.Words, c.rule = "all commands"+s.words, s.as+": all commands"
+		}
+		if s.scope == policy.ScopeSession && q.Histories != nil {
+			continue // that is what "y" says
+		}
+		if s.scope == policy.ScopeSession || q.Histories != nil {
 			p.choices = append(p.choices, c)
 		} else {
 			p.behind = append(p.behind, c)
@@ -151,6 +159,8 @@ func many(qs []Question) *Prompt {
 // askedFor is what a person is asked.
 func askedFor(q Question) string {
 	switch {
+	case q.Histories != nil:
+		return "May commands read them there?"
 	case nothingChanged(q):
 		return "Give out its result?"
 	case q.Changes != "":
@@ -182,6 +192,8 @@ func nothingChanged(q Question) bool { return strings.HasPrefix(q.Changes, "noth
 func headline(q Question) string {
 	told, _ := alone(spans(q.Changes))
 	switch {
+	case q.Histories != nil:
+		return "what looks like a secret can be read in the history of git"
 	case q.Changes == "":
 		return words.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
@@ -346,6 +358,8 @@ const maxBeside = 100
 // takes more words.
 func why(q Question) string {
 	switch {
+	case q.Histories != nil:
+		return ""
 	case q.Asks == policy.SourceAdmin:
 		return "a rule of the administrator's asks each time"
 	case q.Asks == policy.SourceProject:
@@ -372,6 +386,10 @@ const maxWhy = 100
 func (p *page) texts(q Question, room int) {
 	begin := len(p.out)
 	left := func() int { return min(max(room-(len(p.out)-begin), sideRows), foldRows) }
+	if q.Histories != nil {
+		p.histories(q, left)
+		return
+	}
 	switch {
 	case q.Command != "" && q.Changes != "":
 		p.text(q.Command, min(max(room/3, leastFolded), foldRows))
@@ -401,6 +419,21 @@ func (p *page) texts(q Question, room int) {
 		p.ours("", "  ", "it would change")
 	}
 	p.files(changes, told != "", left())
+}
+
+// histories writes what was found in repositories.
+func (p *page) histories(q Question, left func() int) {
+	for _, h := range q.Histories {
+		p.titled("repository", h.Repository)
+		if len(h.Names) > 0 {
+			p.ours("", "  ", "its history, or its index, holds")
+			p.lines(h.Names, left())
+		}
+		if !h.Whole && len(h.Names) == 0 {
+			p.warn(fmt.Sprintf("its history is too large, or is damaged: %s were looked at, and nothing was found in them", words.Plural(h.Commits, "commit")))
+		}
+	}
+	p.ours("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")
 }
 
 // files writes what changes in each file, under its title unless that stands above, in

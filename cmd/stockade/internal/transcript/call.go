@@ -185,7 +185,7 @@ func (t *Transcript) take(c *call, e session.Event) {
 			c.since = e.Time
 		}
 	case session.TypeDecision:
-		if d, ok := body[session.Decision](e); ok {
+		if d, ok := body[session.Decision](e); ok && d.Histories == nil {
 			c.decided, c.after = &d, c.staged
 			c.exec = c.exec || d.Tier != nil
 		}

@@ -1,0 +1,105 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// maxSettled is how often a command begins before it is known what it may read of the
+// history of repositories: references can change meanwhile.
+const maxSettled = 5
+
+// runKnowing runs a call. A command does not begin before it is known what it may read of
+// the history of repositories.
+func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
+	for try := 0; ; try++ {
+		result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
+		h, unknown := errors.AsType[*policy.HistoryError](err)
+		if !unknown {
+			return result, staged, err
+		}
+		if try == maxSettled {
+			r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s did not run: the references of a repository change while it is looked through", p.call.Tool)
+			r.Err.Hint = tool.Advise("wait until whatever changes them is done, and try again")
+			return tool.Result{}, nil, &refusal{r}
+		}
+		for _, u := range h.Unknown {
+			if err := p.search(ctx, u); err != nil {
+				return tool.Result{}, nil, err
+			}
+		}
+		if len(h.Unknown) == 0 {
+			if err := p.askHistory(ctx, entry, h.Held); err != nil {
+				return tool.Result{}, nil, err
+			}
+		}
+	}
+}
+
+// search has a guest look through the history of a repository. What goes wrong with that
+// means that not all of it is known.
+func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
+	var found []byte
+	if searcher := p.d.opts.Searcher; searcher != nil {
+		call := p.call
+		call.Tool, call.Args = searcher.Name, tool.Marshal(map[string]string{"operation": "secrets", "path": u.Repository, "revision": strings.Join(u.Tips, " ")})
+		decision := p.d.opts.Policy.SearchHistory(call, searcher)
+		body := p.decided(decision, nil)
+		body.Histories = []string{u.Repository}
+		if _, err := p.record(ctx, session.TypeDecision, body); err != nil {
+			return err
+		}
+		if grant, err := decision.Grant(); err == nil {
+			result, _, err := p.d.opts.Runner.Run(ctx, grant, searcher.Module, call, func(tool.Progress) {})
+			var said struct{ Output string }
+			if err == nil && result.Err == nil && json.Unmarshal(result.Output, &said) == nil {
+				found = []byte(said.Output)
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return p.cancelled()
+	}
+	if err := u.Learn(found); err != nil {
+		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what was found in a history is not kept beyond this process: %v", err)})
+	}
+	return nil
+}
+
+// askHistory asks what commands may read of histories, once for all of them.
+func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
+	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
+	question := decision.Question().Put(p.d.opts.Session, time.Now())
+	p.enter(stateAwaitingPermission)
+	answer, err := p.await(ctx, question)
+	if err == nil && answer.Allow {
+		err = question.Settles(answer, time.Now())
+	}
+	if err != nil {
+		answer = policy.Answer{By: err.Error()}
+	}
+	answer.Question = question.ID
+	body := p.decided(decision, &answer)
+	for _, h := range held {
+		body.Histories = append(body.Histories, h.Repository)
+	}
+	if _, err := p.record(ctx, session.TypeDecision, body); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return p.cancelled()
+	}
+	for _, rule := range decision.HistoryRules(answer.Allow, answer.Scope) {
+		p.keep(rule)
+	}
+	p.enter(stateExecuting)
+	return nil
+}

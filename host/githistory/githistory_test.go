@@ -1,0 +1,98 @@
+package githistory
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestKept: what was found outlives the process, until the repository is another one or
+// is gone, and what cannot be believed is no find of nothing.
+func TestKept(t *testing.T) {
+	dir, repository := t.TempDir(), filepath.Join(t.TempDir(), ".git")
+	for _, name := range []string{"objects/info", "refs/heads"} {
+		if err := os.MkdirAll(filepath.Join(repository, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := func(string) bool { return true }
+	learn := func(found string) {
+		t.Helper()
+		if err := New(dir).Unknown(repository).Learn([]byte(found)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := New(dir).Known(repository); ok {
+		t.Error("it is known before anybody has looked")
+	}
+	learn(`{"names":[],"whole":true,"commits":2,"tips":["a"]}`)
+	if h, ok := New(dir).Known(repository); !ok || !h.Clean() || h.Commits != 2 {
+		t.Errorf("kept is %+v, %t", h, ok)
+	}
+	if err := os.WriteFile(filepath.Join(repository, "refs/heads/x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := New(dir)
+	if _, ok := s.Known(repository); ok || !slices.Equal(s.Unknown(repository).Tips, []string{"a"}) {
+		t.Error("a new reference is known, or the search does not leave off at the old one")
+	}
+	for _, found := range []string{"", "nonsense", `{"names":[],"tips":["a"]}`} {
+		learn(found)
+		if h, ok := New(dir).Known(repository); !ok || h.Clean() || New(dir).Unknown(repository).Tips != nil {
+			t.Errorf("%q: %+v, %t", found, h, ok)
+		}
+	}
+	learn(`{"names":[".env"],"whole":true,"tips":["a"]}`)
+	if err := os.RemoveAll(filepath.Join(repository, "refs")); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := New(dir).Known(repository); !ok || h.Clean() || len(New(dir).Among(here)) != 1 {
+		t.Errorf("without references it is %+v, %t", h, ok)
+	}
+	if err := os.Rename(filepath.Join(repository, "objects"), filepath.Join(repository, "old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(repository, "objects"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := New(dir).Known(repository); ok || len(New(dir).Among(here)) != 0 {
+		t.Error("other objects are taken for those that were looked through")
+	}
+	if err := os.RemoveAll(repository); err != nil {
+		t.Fatal(err)
+	}
+	New(dir).Among(here)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("of a repository that is gone %d files are kept, %v", len(left), err)
+	}
+}
+
+// TestCommon follows what leads to a repository, and nothing that a stranger could make
+// endless.
+func TestCommon(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"main/.git/HEAD": "x", "main/.git/worktrees/w/commondir": "../..\n", "w/.git": "gitdir: " + dir + "/main/.git/worktrees/w\n",
+		"empty/.git": "gitdir: \n", "odd/.git": "nothing\n", "long/.git": string(make([]byte, 1<<16)), "gone/.git": "gitdir: ../nowhere\n", "loop/.git": "gitdir: .git\n",
+	} {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"main/.git": "main/.git", "main/.git/worktrees/w": "main/.git", "w/.git": "main/.git", "empty/.git": "", "odd/.git": "", "long/.git": "", "gone/.git": "", "loop/.git": "loop/.git"} {
+		if want != "" {
+			want = filepath.Join(dir, want)
+		}
+		if got := Common(filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

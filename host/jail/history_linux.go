@@ -1,0 +1,162 @@
+package jail
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/githistory"
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// closedHistory is a repository whose contents the command does not see.
+type closedHistory struct {
+	repository string
+	hidden     string   // a hidden path in its files; empty: its history looks as if it held secrets
+	names      []string // of these
+}
+
+// closeHistories takes the contents of repositories from the command: of those with a
+// hidden path in them, and of those that hold what looks like a secret, unless an
+// answer or a rule lets commands read it. The error is a [policy.HistoryError] where it
+// has to be looked at one first, or a person to be asked.
+func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.Store, c *wire.Command) error {
+	shown := func(name string) bool {
+		return slices.ContainsFunc(p.mounts, func(m policy.Mount) bool { return paths.In(name, m.Host) })
+	}
+	found := b.seen.Repositories
+	if !b.seen.Complete { // the likely ones
+		for _, m := range p.mounts {
+			found = append(found, filepath.Join(m.Host, ".git"))
+		}
+	}
+	done := map[string]bool{}
+	var ask policy.HistoryError
+	for _, name := range found {
+		for _, repository := range []string{githistory.Common(name), name} { // which can have objects, too
+			if _, err := os.Stat(filepath.Join(repository, "objects")); err != nil || repository == "" || !shown(repository) {
+				continue
+			}
+			if hidden := hiddenIn(name, repository, terms.Hidden); hidden != "" && !b.isClosed(repository) {
+				b.closed = append(b.closed, closedHistory{repository: repository, hidden: hidden})
+			}
+			if !done[repository] {
+				done[repository] = true
+				b.judge(repository, terms, known, &ask)
+			}
+		}
+	}
+	for _, h := range known.Among(shown) { // which a command may have made something else of
+		if !done[h.Repository] {
+			b.judge(h.Repository, terms, known, &ask)
+		}
+	}
+	if len(ask.Unknown)+len(ask.Held) > 0 {
+		return &ask
+	}
+	for _, h := range b.closed {
+		if !p.world.Namespaces {
+			return denied(fmt.Errorf("%s cannot hide %s from a command: it can be read in the history of %s", policy.Tier(1), h.hidden, h.repository))
+		}
+		for _, name := range githistory.Contents(h.repository) {
+			if !slices.ContainsFunc(p.world.Binds, func(bind wire.Bind) bool { return paths.In(name, bind.Path) }) || slices.Contains(c.Emptied, name) {
+				continue
+			}
+			if st, err := os.Lstat(name); err == nil && st.IsDir() {
+				c.Emptied = append(c.Emptied, name)
+			} else {
+				c.Masked = append(c.Masked, name)
+			}
+		}
+	}
+	return nil
+}
+
+// judge decides about what looks like a secret in one history. At tier 1, where such
+// files are not hidden either, each command is asked about, and the question says so.
+func (b *before) judge(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
+	if terms.Tier < policy.TierConfined || b.isClosed(repository) {
+		return
+	}
+	effect := policy.Deny
+	if terms.History != nil {
+		effect = terms.History(repository)
+	}
+	if effect == policy.Allow {
+		return
+	}
+	h, ok := known.Known(repository)
+	switch {
+	case !ok:
+		ask.Unknown = append(ask.Unknown, known.Unknown(repository))
+	case h.Clean():
+	case effect == policy.Ask:
+		ask.Held = append(ask.Held, h)
+	default:
+		b.closed = append(b.closed, closedHistory{repository: repository, names: h.Names})
+	}
+}
+
+func (b *before) isClosed(repository string) bool {
+	return slices.ContainsFunc(b.closed, func(h closedHistory) bool { return h.repository == repository })
+}
+
+// hiddenIn is a hidden path among the files that belong to a repository, of which name is
+// the git directory, or a file that leads there; empty: there is none.
+func hiddenIn(name, repository string, hidden []string) string {
+	tops := []string{filepath.Dir(name)}
+	if filepath.Base(name) != ".git" {
+		tops = nil
+	}
+	if filepath.Base(repository) == ".git" {
+		tops = append(tops, filepath.Dir(repository))
+	}
+	for _, h := range hidden {
+		if slices.ContainsFunc(tops, func(top string) bool { return paths.In(h, top) }) {
+			return h
+		}
+	}
+	return ""
+}
+
+// historyHints says which contents were kept from the command, and what would show them:
+// where it has failed, and where nobody was told before.
+func (j *Jail) historyHints(b *before, ended *effect.Ended) {
+	for _, h := range b.closed {
+		if _, told := j.told.LoadOrStore(h.repository, true); told && ended.Code != nil && *ended.Code == 0 {
+			continue
+		}
+		said := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
+		switch {
+		case h.hidden != "":
+			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
+		case len(h.names) == 0:
+			said = said.And(tool.Advise("it has more than could be searched for what looks like a secret; the tool git shows its history; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
+		default:
+			said = said.And(tool.Advise("its history holds what looks like a secret: %s; the tool git shows the rest of it; a person can show it to commands: ", clip(b.each(h.names), len(h.names))),
+				tool.Do(tool.HintAllow, historyRule(h)))
+		}
+		ended.Notes = append(ended.Notes, said.String())
+	}
+}
+
+// historyRule is the rule that lets commands read a history.
+func historyRule(h closedHistory) string {
+	dir := h.repository
+	if filepath.Base(dir) == ".git" {
+		dir = filepath.Dir(dir)
+	}
+	return policy.Rule{Effect: policy.Allow, Tool: "bash", History: dir}.String()
+}
+
+func (b *before) each(names []string) (out []string) {
+	for _, n := range names[:min(len(names), maxNamed)] {
+		out = append(out, b.name(n))
+	}
+	return out
+}

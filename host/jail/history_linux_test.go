@@ -1,0 +1,198 @@
+package jail
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// canary is the content of a file that is in no worktree any more.
+const canary = "TOKEN=swordfish-in-an-old-commit"
+
+// historyOf makes a repository in which a file was committed, changed and removed: in
+// loose objects and in a pack, with a stash, a linked worktree, a bare clone, a clone that
+// borrows, a submodule, and what extensions of git keep.
+func historyOf(t *testing.T, dir, secret string) {
+	t.Helper()
+	script := `set -e
+export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+git init -q -b main . && mkdir -p "$(dirname "$SECRET")"
+echo "$CANARY" > "$SECRET"; echo hi > a.txt; git add . ; git commit -qm one
+git repack -qad
+echo "again $CANARY" > "$SECRET"; git commit -qam two
+echo "stashed $CANARY" > "$SECRET"; git stash -q
+git worktree add -q linked
+git clone -q --bare . bare.git
+git clone -q --shared . borrows
+git clone -q . inner && mv inner/.git .git/modules-x && mkdir .git/modules && mv .git/modules-x .git/modules/inner && rm -r inner
+for d in lfs/objects rr-cache/1 rebase-apply rebase-merge lost-found/other annex; do mkdir -p .git/$d; done
+for f in lfs/objects/x rr-cache/1/preimage rebase-apply/patch rebase-merge/patch lost-found/other/x annex/x; do echo "$CANARY" > .git/$f; done
+git rm -q "$SECRET"; git commit -qm three
+for d in linked borrows; do (cd $d && rm "$SECRET"); done
+`
+	c := exec.Command("bash", "-c", script)
+	c.Dir, c.Env = dir, append(os.Environ(), "SECRET="+secret, "CANARY="+canary)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// readsHistory are commands of which each could read such a file.
+var readsHistory = []string{
+	"git show HEAD~1:$SECRET", "git log -p --all", "git diff HEAD~2 HEAD", "git cat-file -p $(git rev-parse HEAD~1:$SECRET)", "git blame HEAD~1 -- $SECRET",
+	"git grep TOKEN HEAD~1", "git archive HEAD~1 | tar xO", "git checkout HEAD~1 -- $SECRET; cat $SECRET", "git restore -s HEAD~2 $SECRET; cat $SECRET",
+	"git stash show -p", "git reflog show -p", "git show main@{1}:$SECRET", "git fsck --lost-found; cat .git/lost-found/other/*",
+	"git cat-file --batch-all-objects --batch", "git fast-export --all", "git bundle create /tmp/b --all; git clone -q /tmp/b /tmp/c; git -C /tmp/c log -p",
+	"git -C linked log -p", "git -C bare.git log -p", "git -C borrows log -p", "git --git-dir .git/modules/inner log -p", "GIT_DIR=.git git show HEAD~1:$SECRET",
+	"cp -r .git /tmp/g; git --git-dir /tmp/g log -p --all", "git clone -q file://$PWD /tmp/d; git -C /tmp/d log -p",
+	"git init -q /tmp/e; echo $PWD/.git/objects > /tmp/e/.git/objects/info/alternates; git -C /tmp/e cat-file -p $(cat .git/refs/heads/main)",
+	"mv .git/objects /tmp/o; mv .git moved; git --git-dir moved log -p", "umount .git/objects; git log -p",
+	`python3 -c 'import zlib,glob
+for f in glob.glob("**/.git/**/objects/??/*",recursive=True)+glob.glob("**/objects/??/*",recursive=True)+glob.glob(".git/objects/??/*"): print(zlib.decompress(open(f,"rb").read()))'`,
+	`python3 -c 'import zlib,glob
+for f in glob.glob(".git/**/*.pack",recursive=True):
+    b=open(f,"rb").read()
+    for i in range(len(b)):
+        try: print(zlib.decompressobj().decompress(b[i:]))
+        except zlib.error: pass'`,
+	"cat .git/lfs/objects/x .git/rr-cache/1/preimage .git/rebase-apply/patch .git/rebase-merge/patch .git/lost-found/other/x .git/annex/x",
+}
+
+// TestClosedHistories: no command reads a file that looks like a secret, or is hidden, from
+// what a repository has of it. With the rule that opens the history, each does.
+func TestClosedHistories(t *testing.T) {
+	s := newStager(t, Options{})
+	if s.Tiers().Tier < policy.TierConfined {
+		t.Skip("nothing can be hidden at this tier")
+	}
+	for name, c := range map[string]struct {
+		secret string
+		opts   policy.Options
+	}{
+		"what looks like a secret": {secret: ".env"},
+		"a hidden path":            {secret: "pay/roll.csv", opts: policy.Options{Layers: []policy.Layer{{}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			historyOf(t, dir, c.secret)
+			opts := c.opts
+			opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: "/elsewhere", Source: policy.SourceFlag}}
+			for i := range opts.Layers {
+				opts.Layers[i].Ceiling.Hidden = []policy.Line{{Value: filepath.Join(dir, c.secret)}}
+			}
+			learns(t, s, dir, opts)
+			for _, command := range readsHistory {
+				command = strings.ReplaceAll(command, "$SECRET", c.secret)
+				if ended, _ := s.run(t, dir, command, opts); strings.Contains(string(ended.Stdout)+string(ended.Stderr), canary) {
+					t.Errorf("%s\nhas written %.300s", command, ended.Stdout)
+				} else if notes := strings.Join(ended.Notes, "\n"); (ended.Code == nil || *ended.Code != 0) && !strings.Contains(notes, "does not see the objects") {
+					t.Errorf("%s\nis told %q", command, notes)
+				}
+				open := policy.Options{}
+				if c.opts.Layers != nil {
+					continue // it was shown of the same commands
+				}
+				if ended, _ := s.run(t, dir, command, open); !strings.Contains(string(ended.Stdout), canary) && !strings.Contains(command, "mv .git/objects") && !strings.Contains(command, "umount") && !strings.Contains(command, "cat .git/refs") {
+					t.Errorf("%s\nreads nothing where it may: %.300s %.300s", command, ended.Stdout, ended.Stderr)
+				}
+			}
+			ended, _ := s.run(t, dir, "git init -q new && cd new && echo x > f && git add f && git -c user.name=a -c user.email=a@b commit -qm own && git show HEAD:f", opts)
+			if string(ended.Stdout) != "x\n" {
+				t.Errorf("what it has made itself: %s %s", ended.Stdout, ended.Stderr)
+			}
+			if err := os.Rename(filepath.Join(dir, ".git", "HEAD"), filepath.Join(dir, ".git", "head")); err != nil {
+				t.Fatal(err)
+			}
+			if name == "what looks like a secret" {
+				if ended, _ := s.run(t, dir, "cp -r .git /tmp/g; cd /tmp/g; echo ref: refs/heads/main > HEAD; git --git-dir . log -p --all", opts); strings.Contains(string(ended.Stdout), canary) {
+					t.Error("the objects of what is no repository any more can be read")
+				}
+			}
+		})
+	}
+}
+
+// learns has the jail learn what a guest would find in all repositories, and expects that
+// it wants to.
+func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
+	t.Helper()
+	for range 2 {
+		_, _, err := s.try(t, dir, "true", opts)
+		unknown, ok := errors.AsType[*policy.HistoryError](err)
+		if !ok {
+			return
+		}
+		for _, u := range unknown.Unknown {
+			if err := u.Learn([]byte(`{"names":[".env"],"whole":true,"commits":3}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatal("it is not content with what it has learned")
+}
+
+// TestHistoriesAreLookedAtAgain: what is found holds for as long as references are the
+// same, and a secret for as long as the objects are. A person is asked where one can be.
+func TestHistoriesAreLookedAtAgain(t *testing.T) {
+	s := newStager(t, Options{})
+	if s.Tiers().Tier < policy.TierConfined {
+		t.Skip("nothing can be hidden at this tier")
+	}
+	dir := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	opts := policy.Options{AskHosts: true}
+	// asks is what has to come first: "look" or "ask"; empty: it runs.
+	asks := func(want, found string) {
+		t.Helper()
+		_, _, err := s.try(t, dir, "true", opts)
+		got := ""
+		if e, ok := errors.AsType[*policy.HistoryError](err); ok {
+			if got = "ask"; len(e.Unknown) > 0 {
+				got = "look"
+				if err := e.Unknown[0].Learn([]byte(found)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	clean := `{"names":[],"whole":true}`
+	asks("look", clean)
+	asks("", "")
+	git("commit", "-q", "--allow-empty", "-m", "two")
+	asks("look", clean)
+	asks("", "")
+	git("update-ref", "refs/notes/x", "HEAD")
+	asks("look", `{"names":[],"whole":false}`)
+	asks("ask", "")
+	git("update-ref", "-d", "refs/notes/x")
+	asks("look", `nonsense`)
+	asks("ask", "")
+	git("tag", "x")
+	asks("look", `{"names":[".env"],"whole":true}`)
+	asks("ask", "")
+	git("tag", "-d", "x")
+	asks("ask", "")
+	opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: dir, Source: policy.SourceUser}}
+	asks("", "")
+	opts.Rules[0].Effect, opts.Rules[0].Source = policy.Deny, policy.SourceSession
+	asks("", "")
+}

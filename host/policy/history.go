@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// History is what is known of the history of a repository of git.
+type History struct {
+	Repository string   // its git directory
+	Names      []string // of files in it that look like secrets, some of them
+	Whole      bool     // all of it was looked at, as far as references lead there
+	Commits    int      // that were looked at
+}
+
+// Clean reports whether nothing in it looks like a secret.
+func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
+
+// HistoryError is the error of a command that has not run, because it is not known what
+// it may read of the history of repositories.
+type HistoryError struct {
+	Unknown []UnknownHistory // that were not looked at as they are now
+	Held    []History        // about which a person can be asked
+}
+
+// UnknownHistory is a repository whose history has to be looked at.
+type UnknownHistory struct {
+	Repository string   // its git directory
+	Tips       []string // commits before which there was nothing to find
+	// Learn takes what was found, as the built-in tool says it, or nil where that failed:
+	// then not all was looked at.
+	Learn func(found []byte) error
+}
+
+func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
+
+// historyRule is the rule of a decision about histories.
+const historyRule = "history"
+
+// history says whether commands of a tool may read what looks like a secret in the
+// history of a repository: Ask if no rule says so and a person can be asked.
+func (p *Policy) history(entry *tool.Entry, repository string) Effect {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	said := Ask
+	for _, i := range p.histories {
+		r := &p.rules[i]
+		if r.Tool != entry.Name || r.Project != "" && r.Project != p.project || !paths.In(repository, paths.Absolute(r.History, p.project)) ||
+			!p.holds(&r.Bound, entry) || r.Effect == Allow && !r.Source.mayAllow() {
+			continue
+		}
+		if said = r.Effect; said == Deny && r.Source != SourceSession {
+			return Deny
+		}
+	}
+	if said == Ask && !p.askHosts {
+		return Deny
+	}
+	return said
+}
+
+// AskHistory is the decision about what commands may read of the histories of
+// repositories, of which the call is the first that could: to ask. Its answer is for all
+// commands, and no answer to the call.
+func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
+	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry), histories: held}
+	d.decided(Ask, byDefault(historyRule), "the history of a repository holds what looks like a secret")
+	return d
+}
+
+// HistoryRules are the rules that an answer makes. They are for the whole workspace, so
+// that nobody is asked twice; a no holds for the session.
+func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
+	for _, h := range d.histories {
+		r := Rule{Effect: Deny, Tool: d.entry.Name, History: h.Repository, Source: SourceSession}
+		if project := d.policy.project; project != "" && paths.In(h.Repository, project) {
+			r.History = project
+		}
+		if allow {
+			r.Effect, r.Bound = Allow, bind(d.entry)
+		}
+		if again, err := ParseRule(r.String()); allow && scope == ScopeProject && d.policy.project != "" && err == nil && again.History == r.History {
+			r.Project, r.Source = d.policy.project, SourceUser
+		}
+		if !slices.ContainsFunc(out, func(o Rule) bool { return o.History == r.History }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// historyQuestion puts into words what is asked about histories.
+func (d Decision) historyQuestion(q Question) Question {
+	q.Command, q.First, q.Paths, q.Network, q.Histories = "", "", nil, nil, d.histories
+	q.Warning, q.Scopes, q.Rules = "", []Scope{ScopeSession}, map[Scope]string{}
+	if d.policy.project != "" {
+		q.Scopes = append(q.Scopes, ScopeProject)
+	}
+	for _, scope := range q.Scopes {
+		q.Rules[scope] = strings.Join(each(d.HistoryRules(true, scope), Rule.InWords), "\n")
+	}
+	return q
+}
+
+// checkHistory says what is wrong with a rule about histories.
+func (r Rule) checkHistory() error {
+	switch {
+	case r.Tool == AnyTool || r.Effect == Ask || len(r.Where)+len(r.Reads)+len(r.Except)+len(r.Risks)+len(r.Callers)+r.After > 0 || r.Secrets+r.Below+r.Opens+string(r.Changes) != "":
+		return errors.New("a rule about a history names a tool and a directory, and nothing else, and allows or denies: 'bash history DIR'")
+	case !r.holdsPath(r.History):
+		return fmt.Errorf("rule %s: %q cannot stand for a directory there", r, r.History)
+	}
+	return nil
+}
+
+// historyTexts are what a person is shown of histories.
+func historyTexts(histories []History) (out []string) {
+	for _, h := range histories {
+		out = append(append(out, h.Repository), h.Names...)
+	}
+	return out
+}
+
+// SearchHistory is the decision about a call of the host's own to a built-in tool that
+// reads: to look through the history of a repository before a command can. It is no
+// matter of rules, since nobody is told what it finds but names.
+func (p *Policy) SearchHistory(call tool.Call, entry *tool.Entry) Decision {
+	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
+	if d.risk == RiskSafe {
+		d.decided(Allow, byDefault(historyRule), "the host looks for what looks like a secret in the history of a repository")
+	} else {
+		d.decided(Deny, byDefault(historyRule), "it could do more than to read what is mounted")
+	}
+	return d
+}
