@@ -23,6 +23,9 @@ type stagingAttack struct {
 	asks string
 	// meanwhile happens while it is asked about.
 	meanwhile func(*trial) error
+	// A rule lets commands read histories, unless closed says that there is none; hidden
+	// says that a policy hides a path in the workspace.
+	closed, hidden bool
 	// no answers no; nothing may have changed, neither then nor before.
 	no bool
 	// after says what has got through, once what it has changed is made.
@@ -32,6 +35,8 @@ type stagingAttack struct {
 const (
 	hook       = ".git/hooks/pre-commit"
 	secretFile = "sub/.env"
+	object     = ".git/objects/5e/c2e7"
+	objects    = "cat .git/objects/*/*; find . -path '*objects*' -type f -exec cat {} +; true"
 )
 
 // Each command makes a file at its end, which is how it is known that it ran.
@@ -50,6 +55,8 @@ var stagingList = []stagingAttack{
 	{name: "configuration", tries: "Have git run a program by its configuration.", command: "printf '[core]\\n\\tfsmonitor = ./program\\n' >> .git/config", denied: "closed"},
 	{name: "own-settings", tries: "Change what tools may do.", command: "echo 'tools.exec = true' > agent.toml", denied: "closed"},
 	{name: "secret", tries: "Read what looks like a secret.", command: "cat " + secretFile + "; cat sub/.e*; grep -r canary .; true"},
+	{name: "history", tries: "Read what looks like a secret from the objects of a repository.", command: objects, closed: true},
+	{name: "history-of-hidden", tries: "Read from the objects of a repository what a policy hides.", command: objects, hidden: true},
 	{name: "secret-removed", tries: "Remove what looks like a secret, and was hidden from it, with its directory.", command: "rm -r sub; mv sub gone; true", after: func(t *trial) error { return t.holds("ws/"+secretFile, t.canary) }},
 	{name: "fifo", tries: "Write to a program outside through a FIFO in the workspace.", command: "timeout 1 bash -c 'echo leak > pipe'; true", after: func(t *trial) error {
 		b := make([]byte, 8)
@@ -96,12 +103,12 @@ func (t *trial) none(dir string, is func(fs.FileMode) bool) error {
 
 // staged carries out an attack of a command on a stage.
 func (t *trial) staged(a stagingAttack) (string, error) {
-	for _, dir := range []string{"ws/.git/refs", "ws/.git/objects", "ws/sub"} {
+	for _, dir := range []string{"ws/.git/refs", filepath.Dir("ws/" + object), "ws/sub"} {
 		if err := os.MkdirAll(t.host(dir), 0o755); err != nil {
 			return "", err
 		}
 	}
-	for name, content := range map[string]string{"ws/.git/HEAD": "ref: refs/heads/main\n", "ws/.git/config": "[core]\n\tbare = false\n", "ws/" + secretFile: t.canary} {
+	for name, content := range map[string]string{"ws/.git/HEAD": "ref: refs/heads/main\n", "ws/.git/config": "[core]\n\tbare = false\n", "ws/" + secretFile: t.canary, "ws/" + object: t.canary} {
 		if err := t.write(name, content); err != nil {
 			return "", err
 		}
@@ -135,6 +142,9 @@ func (t *trial) staged(a stagingAttack) (string, error) {
 			early = a.meanwhile(t)
 		}
 		return !a.no
+	}
+	if g.Histories = !a.closed; a.hidden {
+		g.Hidden = t.host("ws/roll.csv")
 	}
 	s := new(script)
 	s.bash(t.host("ws"), g.Command)

@@ -43,7 +43,11 @@ type Guest struct {
 	// Mounts are what others are shown. Nil: it is not.
 	Added  *tool.Allowance
 	Masked []string
-	Limits policy.Limits
+	// Hidden is a path that a policy hides; empty: there is none. Histories says that a rule
+	// lets commands read the history of repositories.
+	Hidden    string
+	Histories bool
+	Limits    policy.Limits
 	// Hosts are whom it may reach, each as in network.ParseRule. None: it asks for no
 	// network.
 	Hosts []string
@@ -231,6 +235,12 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
 	}
 	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules, Network: reach}
+	if g.Hidden != "" {
+		opts.Layers = []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{Hidden: []policy.Line{{Value: g.Hidden}}}}}
+	}
+	if g.Histories {
+		opts.Rules = append(opts.Rules, policy.Rule{Effect: policy.Allow, Tool: toolName, History: g.Cwd, Source: policy.SourceFlag})
+	}
 	if g.Asked != nil {
 		opts.Tier, opts.Staging = s.Tier, s.Staging
 	}
