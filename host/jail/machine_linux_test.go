@@ -110,7 +110,7 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 		t.Errorf("it sees %q", said)
 	}
 	gone := func() []string {
-		names, _ := filepath.Glob(filepath.Join(opts.Layers, "stockade-gone-*/*/upper/d"))
+		names, _ := filepath.Glob(filepath.Join(opts.Layers, "stockade-gone-*/*/go-build*/d"))
 		return names
 	}
 	if names := gone(); len(names) != 1 {

@@ -103,7 +103,7 @@ var table = map[string][]string{
 
 	"host/sandbox/hostmod": {"host/stage", "host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 
-	"host/selftest": {"host/tool", "host/policy", "host/policy/network", "host/effect", "host/secret", "host/jail/probe", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/sandbox/wasi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
+	"host/selftest": {"host/tool", "host/policy", "host/policy/match", "host/policy/network", "host/effect", "host/secret", "host/jail/probe", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/sandbox/wasi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 

@@ -41,7 +41,7 @@ func (s *Store) fillReserve() {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if have >= s.reserve || room(name) < 2*s.reserve {
+	if have >= s.reserve || room(name) < 2*s.reserve || err != nil && makeReserve(name, s.reserve) == nil {
 		return
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|noFollow, 0o600)
