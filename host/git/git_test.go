@@ -410,6 +410,6 @@ func TestMentioned(t *testing.T) {
 	want, _ := idOf(a)
 	want2, _ := idOf(b)
 	if len(got) != 2 || !got[want] || !got[want2] {
-		t.Errorf("%q", got)
+		t.Errorf("%v", got)
 	}
 }

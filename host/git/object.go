@@ -203,7 +203,10 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 	header, message, _ := bytes.Cut(data, []byte("\n\n"))
 	lines := strings.Split(string(header), "\n")
 	hex, ok := strings.CutPrefix(lines[0], "tree ")
-	if c.tree, ok = idOf(hex); !ok || len(c.tree) != len(id) {
+	if ok {
+		c.tree, ok = idOf(hex)
+	}
+	if !ok || len(c.tree) != len(id) {
 		return nil, false
 	}
 	lines = lines[1:]

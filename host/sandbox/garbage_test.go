@@ -26,7 +26,6 @@ func TestGarbageIsLimited(t *testing.T) {
 	}
 	large := make([]byte, 256<<20)
 	until("256 MiB", func(p uint64) bool { return p == 100 })
-	runtime.KeepAlive(large)
-	large = nil
+	runtime.KeepAlive(large) // and no longer
 	until("little", func(p uint64) bool { return p > 300 })
 }

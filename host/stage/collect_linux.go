@@ -221,7 +221,7 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 	st := &e.st
 	kind := st.Mode & unix.S_IFMT
 	u := &upper{layer: c.layer, rel: rel, times: stamps{atim: st.Atim.Nano(), mtim: st.Mtim.Nano(), setAtim: true, setMtim: true}}
-	mode := fs.FileMode(st.Mode & 0o777)
+	var mode fs.FileMode
 	switch kind {
 	case unix.S_IFCHR:
 		if st.Rdev == 0 {

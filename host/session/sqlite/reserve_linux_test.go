@@ -76,7 +76,7 @@ func childReserve(dir string) error {
 		return err
 	}
 	if err := first.Close(); err != nil || kept() != reserve {
-		return fmt.Errorf("the reserve has %d bytes, %v", kept(), err)
+		return fmt.Errorf("the reserve has %d bytes, %w", kept(), err)
 	}
 
 	// A command fills the disk, and goes on to, while two processes write.
