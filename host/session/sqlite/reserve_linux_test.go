@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,11 +50,12 @@ func childReserve(dir string) error {
 		}
 		return info.Size()
 	}
-	written, told := uint64(0), 0
+	written := uint64(0)
+	var told atomic.Int64
 	open := func() (*Store, error) {
 		s, err := Open(ctx, name)
 		if err == nil {
-			s.KeepReserve(reserve, func(int64) { told++ })
+			s.KeepReserve(reserve, func(int64) { told.Add(1) })
 		}
 		return s, err
 	}
@@ -116,8 +117,8 @@ func childReserve(dir string) error {
 	}
 	close(stop)
 	filling.Wait()
-	if told == 0 || kept() >= reserve {
-		return fmt.Errorf("the reserve has %d bytes, and its use was told %d times: the disk was not full", kept(), told)
+	if told.Load() == 0 || kept() >= reserve {
+		return fmt.Errorf("the reserve has %d bytes, and its use was told %d times: the disk was not full", kept(), told.Load())
 	}
 	report, err := session.VerifyStore(first.All(ctx))
 	if err != nil || report.Events != written {
@@ -128,8 +129,13 @@ func childReserve(dir string) error {
 	if err := os.Remove(filler.Name()); err != nil {
 		return err
 	}
-	first.looked = time.Time{}
-	if err := errors.Join(filler.Close(), put(first, 1), first.Close(), second.Close()); err != nil || kept() != reserve {
+	if err := errors.Join(filler.Close(), first.Close(), second.Close()); err != nil {
+		return err
+	}
+	if first, err = open(); err != nil {
+		return err
+	}
+	if err := errors.Join(put(first, 1), first.Close()); err != nil || kept() != reserve {
 		return fmt.Errorf("with room again the reserve has %d bytes: %w", kept(), err)
 	}
 	return nil
