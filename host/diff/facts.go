@@ -18,7 +18,7 @@ const (
 	FactNew       FactKind = iota // a new repository
 	FactOnBranch                  // HEAD leads to a branch [Name]
 	FactDetached                  // HEAD is on no branch [To]
-	FactCommits                   // there are commits [Name: a branch, or "" for none; Count, Subject]
+	FactCommits                   // there are commits [Name: a branch, or "" for none; Count, Gained, Subject]
 	FactRewritten                 // a branch leads to what does not follow [also From, To; Steps: the subjects of commits that are lost, and More, Guess]
 	FactStashed                   // stashes are new [Steps: what they are called, and More]
 	FactDropped                   // stashes are gone [likewise]
@@ -50,6 +50,7 @@ type Fact struct {
 	Name     string // of a reference, in full
 	From, To string // hashes, or what stands in their place
 	Count    int
+	Gained   int    // commits that others led to before
 	Subject  string // of the newest commit
 	Guess    bool   // there may be more, of nobody knows how many
 	Forward  bool   // what was there leads to what is

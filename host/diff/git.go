@@ -174,7 +174,7 @@ const (
 
 // factOf tells of a reference.
 func factOf(ref git.Ref) Fact {
-	f := Fact{Kind: FactRef, Name: ref.Name, From: ref.Before, To: ref.After, Count: ref.New, Subject: ref.Subject, Forward: ref.Forward, Guess: ref.LostMore}
+	f := Fact{Kind: FactRef, Name: ref.Name, From: ref.Before, To: ref.After, Count: ref.New, Gained: ref.Gained, Subject: ref.Subject, Forward: ref.Forward, Guess: ref.LostMore}
 	f.Steps = ref.Lost[:min(len(ref.Lost), maxFiles)]
 	f.More = len(ref.Lost) - len(f.Steps)
 	branch, onBranch := strings.CutPrefix(ref.Name, branches)

@@ -122,6 +122,7 @@ func TestWhatGitDoes(t *testing.T) {
 	short := regexp.MustCompile(`main: [0-9a-f]{7} `)
 	sizes := regexp.MustCompile(` \(\d+ bytes?(, before \d+)?\)`)
 	evil := "b=$(echo evil | git hash-object -w --stdin); "
+	pr := "git checkout -qb pr; echo evil > a; echo evil > x; git add .; git commit -qm pr; git checkout -q main"
 	for _, test := range []struct {
 		name, before, command string
 		want                  []string
@@ -131,7 +132,7 @@ func TestWhatGitDoes(t *testing.T) {
 		{"of what was staged before", "echo 2 > a; git add a", "git commit -qm two", []string{`git: 1 commit on main: "two"; 1 file as in the worktree (a)`}},
 		{"in a directory", "", "mkdir -p d/e; echo 2 > d/e/b; git add .; git commit -qm two", []string{`git: 1 commit on main: "two"; 1 file as in the worktree (d/e/b)`, "directory created d", "directory created d/e", "created d/e/b"}},
 		{"several, on a new branch", "", "git checkout -qb x; for i in 1 2 3; do git commit -q --allow-empty -m $i; done", []string{`git: on branch x; 3 commits on x: "3"`}},
-		{"a merge", "git checkout -qb x; git commit -q --allow-empty -m x; git checkout -q main; git commit -q --allow-empty -m y", "git merge -q --no-edit x", []string{`git: 1 commit on main: "Merge branch 'x'"`}},
+		{"a merge", "git checkout -qb x; git commit -q --allow-empty -m x; git checkout -q main; git commit -q --allow-empty -m y", "git merge -q --no-edit x", []string{`git: 1 commit on main: "Merge branch 'x'", with 1 commit from elsewhere`}},
 		{"amended", "git commit -q --allow-empty -m one", "git commit -q --amend --allow-empty -m two", []string{`git: main moves from HASH to HASH, with 1 new commit: "two", and 1 commit lost: "one"`}},
 		{"rebased", "git checkout -qb x; git commit -q --allow-empty -m x; git checkout -q main; git commit -q --allow-empty -m y; git checkout -q x", "git rebase -q --keep-empty main", []string{`git: x moves from HASH to HASH, with 1 new commit: "x", and 1 commit lost: "x"`}},
 		{"with no parent", "", "git reset -q --soft $(git commit-tree -m root HEAD^{tree})", []string{`git: main moves from HASH to HASH, with 1 new commit: "root", and 1 commit lost: "one"; 1 file as in the worktree (a)`}},
@@ -151,7 +152,15 @@ func TestWhatGitDoes(t *testing.T) {
 		{"back", "for i in 1 2 3; do git commit -q --allow-empty -m $i; done", "git reset -q --hard HEAD~3", []string{`git: main moves from HASH to HASH, and 3 commits lost: "3", "2", "1"`}},
 		{"back, where another branch has it", "for i in 1 2 3; do git commit -q --allow-empty -m $i; done; git branch x", "git reset -q --hard HEAD~3", []string{"git: main moves from HASH to HASH, and no commit is lost"}},
 		{"a branch that goes with commits", "git checkout -qb x; git commit -q --allow-empty -m x; git checkout -q main", "git branch -qD x", []string{`git: the log of branch x removed, with 2 lines; branch x removed, and 1 commit lost: "x"`}},
-		{"a branch packed, and moved there", "git branch x; git commit -q --allow-empty -m y; git pack-refs --all", "sed -i 's/^[0-9a-f]* refs.heads.x/'$(git rev-parse main)' refs\\/heads\\/x/' .git/packed-refs", []string{"git: branch x moves from HASH to HASH, which follows it"}},
+		{"a branch packed, and moved there", "git branch x; git commit -q --allow-empty -m y; git pack-refs --all", "sed -i 's/^[0-9a-f]* refs.heads.x/'$(git rev-parse main)' refs\\/heads\\/x/' .git/packed-refs", []string{"git: branch x moves from HASH to HASH, which follows it, with 1 commit from elsewhere"}},
+		{"a merge of what nobody has seen", pr, "git update-ref refs/heads/main $(git commit-tree -p main -p pr -m Tidy pr^{tree})", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", `git: 1 commit on main: "Tidy", with 1 commit from elsewhere`}},
+		{"on top of what nobody has seen", pr, "git update-ref refs/heads/main $(git commit-tree -p pr -m Tidy pr^{tree})", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", `git: 1 commit on main: "Tidy", with 1 commit from elsewhere`}},
+		{"a branch at what nobody has seen", pr, "git update-ref refs/heads/main pr", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", "git: branch main moves from HASH to HASH, which follows it, with 1 commit from elsewhere"}},
+		{"HEAD at what nobody has seen", pr, "git symbolic-ref HEAD refs/heads/pr", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", "git: on branch pr"}},
+		{"another branch checked out", pr, "git checkout -q pr", []string{"git: on branch pr", "modified a", "created x"}},
+		{"back to what it has grown from", "echo 2 > a; git commit -qam two; git branch x", "git reset -q --soft HEAD~1", []string{"git: main moves from HASH to HASH, and no commit is lost"}},
+		{"a commit whose name was there before", "h=$(printf '100644 blob %s\tx\n' $(git rev-parse HEAD:a) | git mktree); h=$(git commit-tree -p HEAD -m two $h); echo $h > ../h; mv .git/objects/$(echo $h | sed 's,..,&/,') ../o; git pack-refs --all; echo $(git rev-parse HEAD) refs/heads/x/$h >> .git/packed-refs", "h=$(cat ../h); mkdir -p .git/objects/$(echo $h | cut -c1-2); cp ../o .git/objects/$(echo $h | sed 's,..,&/,'); git pack-refs --all; git update-ref refs/heads/main $h; git read-tree HEAD^", []string{"commit HASH holds x, which the worktree does not have", `git: 1 commit on main: "two"; 1 file taken out, but not of the worktree (a)`}},
+		{"two lines of packed-refs for one reference", "git commit -q --allow-empty -m two; git pack-refs --all", "(head -1 .git/packed-refs; for i in HEAD^ HEAD^ HEAD; do echo $(git rev-parse $i) refs/heads/main; done) > p; mv p .git/packed-refs", []string{"git: not all of what commits and the index hold could be looked at"}},
 		{"references packed", "git branch x; git tag t", "git pack-refs --all", []string{"git: 4 changes of its own"}},
 		{"stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash drop -q stash@{1}", []string{`git: stashes dropped: "On main: s2"`}},
 		{"all stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash clear", []string{`git: stashes dropped: "On main: s1", "On main: s2", "On main: s3"`}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,7 @@ type Ref struct {
 	Name          string
 	Before, After string   // what it held, without blanks; empty: there was none
 	New           int      // commits that it leads to and that no reference led to
+	Gained        int      // commits that it leads to, did not lead to before, and others did
 	Subject       string   // of the newest
 	Lost          []string // subjects of commits that no reference leads to any more
 	LostMore      bool
@@ -169,6 +171,7 @@ type dir struct {
 	modeless     bool            // the mode of a file says nothing
 	shown        map[string]bool // what is held
 	same         map[string]bool
+	quiet        bool // what is as in the worktree is not told
 }
 
 // main reports whether it is no worktree beside the one that the repository has.
@@ -269,9 +272,8 @@ func (d *dir) history(ctx context.Context) {
 	}
 	stops := func() map[string]bool {
 		all := d.refs(before)
-		for id := range were {
-			all[id] = true
-		}
+		maps.Copy(all, were)
+		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.had(id) })
 		return all
 	}
 	added, all := d.beyond(ctx, now, stops, maxCommits)
@@ -296,7 +298,6 @@ func (d *dir) history(ctx context.Context) {
 		d.found.Refs = append(d.found.Refs, r)
 	}
 	d.lost(ctx, ids, left)
-	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
 	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
 		var ok, ok2 bool
 		d.found.Dropped, ok = Dropped(c[before], c[after])
@@ -306,7 +307,65 @@ func (d *dir) history(ctx context.Context) {
 	for _, c := range added {
 		d.commit(ctx, c)
 	}
+	for i := range names {
+		d.gains(ctx, &d.found.Refs[i])
+	}
+	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
 }
+
+// gains compares what a branch or HEAD leads to with what it led to before, whichever
+// commits there were. One that goes back to what it has grown from brings nothing.
+func (d *dir) gains(ctx context.Context, r *Ref) {
+	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
+	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
+		return
+	}
+	c, err := d.store.peel(is, d.left)
+	if err != nil {
+		d.found.More = true
+		return
+	}
+	var trees []string
+	for at, n := was, 0; at != "" && n < maxCommits; n++ {
+		p, err := d.store.peel(at, d.left)
+		if err != nil {
+			break
+		}
+		if p.id == c.id {
+			return
+		}
+		if at = ""; n == 0 {
+			trees = []string{p.tree}
+		}
+		if len(p.parents) > 0 && !r.Forward && d.store.had(c.id) {
+			at = p.parents[0]
+		}
+	}
+	if r.Name != "HEAD" {
+		gained, _ := d.beyond(ctx, map[string]bool{is: true}, func() map[string]bool { return map[string]bool{was: true} }, maxCommits)
+		r.Gained = max(len(gained)-r.New, 0)
+	}
+	d.quiet = true
+	d.compareTree(ctx, Hex(c.id), c.tree, trees, "", 0)
+	d.quiet = false
+}
+
+// resolve is the object that a reference which holds this leads to.
+func (d *dir) resolve(s side, text string) string {
+	for range maxSymbolic {
+		id, ok := idOf(text)
+		name, symbolic := strings.CutPrefix(text, "ref: ")
+		if ok || !symbolic {
+			return id
+		}
+		text = d.ref(s, name)
+	}
+	return ""
+}
+
+// maxSymbolic is how many references lead to another one, as for git.
+const maxSymbolic = 5
 
 // lost finds out which commits no reference leads to any more, of those that references
 // led to before and that were left.
@@ -474,6 +533,9 @@ func (d *dir) compare(in, name string, e entry) {
 		if there, _ := other.worktree(name); !equal && in != "" {
 			equal, ends, _ = d.equal(there, e)
 		}
+	}
+	if equal && d.quiet {
+		return
 	}
 	if equal {
 		if ends && !d.same[name] {

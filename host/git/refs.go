@@ -38,14 +38,32 @@ func (d *dir) ref(s side, name string) string {
 func (d *dir) packed(s side) map[string]string {
 	if d.packs[s] == nil {
 		d.packs[s] = map[string]string{}
-		text, _ := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
+		text, err := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
+		sorted := strings.HasPrefix(text, "#") && strings.Contains(text[:max(strings.IndexByte(text, '\n'), 0)], " sorted ")
+		bad, last := err != nil, ""
 		for line := range strings.Lines(text) {
-			if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && line[0] != '#' && line[0] != '^' {
-				d.packs[s][name] = id
+			if line[0] == '#' || line[0] == '^' {
+				continue
 			}
+			id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			_, ok := idOf(id)
+			bad = bad || !ok || !valid(name) || d.packs[s][name] != "" || sorted && name < last
+			d.packs[s][name], last = id, name
 		}
+		d.found.More = d.found.More || bad // git would find another one
 	}
 	return d.packs[s]
+}
+
+// valid reports whether git takes a name for that of a reference, see
+// git-check-ref-format(1).
+func valid(name string) bool {
+	odd := func(part string) bool {
+		return part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock")
+	}
+	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) }) &&
+		!strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.HasSuffix(name, ".") &&
+		strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(strings.Split(name, "/"), odd)
 }
 
 // moved lists the references that are others after.
@@ -150,7 +168,12 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 		maps.Copy(now, both[after])
 	}
 	for id := range were {
-		delete(now, id)
+		if !d.store.had(id) {
+			delete(were, id) // what had a name before it was there
+		}
+		if were[id] {
+			delete(now, id)
+		}
 	}
 	return now, were, more || len(now) > maxRefs
 }
