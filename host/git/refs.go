@@ -17,22 +17,47 @@ import (
 const (
 	maxRefs  = 10_000
 	maxPaths = 16       // directories that a reference is in
-	maxRef   = 4 << 10  // bytes of a reference
+	maxRef   = 64 << 10 // bytes of a reference
 	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
 )
 
-// ref is what a reference holds; empty if there is none.
+// Unreadable stands for what a reference holds that git takes for none, or that was not
+// read.
+const Unreadable = "?"
+
+// ref is what a reference holds, as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
 	in := d.path
 	if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/bisect/") && !strings.HasPrefix(name, "refs/worktree/") {
 		in = d.common
 	}
-	text, err := d.files.text(s, d.top, path.Join(in, name), maxRef)
-	if text = strings.TrimSpace(text); text != "" || err != nil {
+	v, err := d.files.version(s, d.top, path.Join(in, name))
+	if err == nil && (v == nil || v.Mode.IsDir()) {
+		return d.packed(s)[name]
+	}
+	data, err := content(v, maxRef)
+	d.found.More = d.found.More || err != nil
+	if text := held(string(data)); err == nil && text != "" {
 		return text
 	}
-	return d.packed(s)[name]
+	return Unreadable
 }
+
+// held is what a file of a reference says: what is behind an id git does not read.
+func held(text string) string {
+	text = strings.TrimRight(text, blanks)
+	if target, ok := strings.CutPrefix(text, "ref:"); ok {
+		return "ref: " + strings.TrimLeft(target, blanks)
+	}
+	if i := strings.IndexAny(text, blanks); i >= 0 {
+		if _, ok := idOf(text[:i]); ok {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+const blanks = " \t\n\v\f\r"
 
 // packed is packed-refs.
 func (d *dir) packed(s side) map[string]string {
@@ -84,7 +109,7 @@ func (d *dir) moved() (names []string) {
 		}
 	}
 	for name := range all {
-		if d.ref(before, name) != d.ref(after, name) && (name == "HEAD" || d.main()) {
+		if is := d.ref(after, name); (d.ref(before, name) != is || is == Unreadable) && (name == "HEAD" || d.main()) {
 			names = append(names, name)
 		}
 	}
@@ -100,8 +125,18 @@ func (d *dir) refs(s side) map[string]bool {
 			ids[id] = true
 		}
 	}
-	for _, id := range d.packed(s) {
-		add(id)
+	for name, id := range d.packed(s) {
+		if v, err := d.files.version(s, d.top, d.common+"/"+name); err == nil && (v == nil || v.Mode.IsDir()) {
+			add(id)
+		}
+	}
+	heads := func(name string) bool {
+		in, worktree := strings.CutSuffix(strings.TrimPrefix(name, "worktrees/"), "/HEAD")
+		for _, part := range []string{"/gitdir", "/commondir"} {
+			v, err := d.files.version(s, d.top, d.common+"/worktrees/"+in+part)
+			worktree = worktree && err == nil && regular(v)
+		}
+		return name == "HEAD" || valid(name) || worktree && name == "worktrees/"+in+"/HEAD" && !strings.Contains(in, "/")
 	}
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
@@ -111,9 +146,9 @@ func (d *dir) refs(s side) map[string]bool {
 			case err != nil || v == nil || len(ids) >= maxRefs:
 			case v.Mode.IsDir() && depth < maxPaths && (depth > 0 || dir != d.common || name == "refs" || name == "worktrees"):
 				walk(dir+"/"+name, depth+1)
-			case regular(v) && (strings.HasPrefix(dir+"/", d.common+"/refs/") || name == "HEAD"):
+			case regular(v) && heads(strings.TrimPrefix(dir+"/"+name, d.common+"/")):
 				if data, err := content(v, maxRef); err == nil {
-					add(strings.TrimSpace(string(data)))
+					add(held(string(data)))
 				}
 			}
 		}
