@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -246,7 +247,9 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	}
 	if strings.Contains(d.path+"/", "/.git/") {
 		d.history(ctx)
-		d.index(ctx)
+		if err := d.index(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for name := range d.same {
 		d.found.Same = append(d.found.Same, name)
@@ -608,16 +611,22 @@ func (d *dir) blob(e entry) *tool.Version {
 }
 
 // index compares what is new in the index with the worktree.
-func (d *dir) index(ctx context.Context) {
+func (d *dir) index(ctx context.Context) error {
 	c := d.files.changed[d.path+"/index"]
 	if c == nil || c[after] != nil && !regular(c[after]) {
-		return
+		return nil
 	}
 	was, err := readIndex(c[before], d.store.hashSize, d.left)
 	if err != nil {
 		d.found.More = true // what was staged before is compared, too
 	}
 	is, err := readIndex(c[after], d.store.hashSize, d.left)
+	if err == nil {
+		err = is.verify(d.store.hashSize, d.left)
+	}
+	if errors.Is(err, errTrees) {
+		return &Lie{d.path + "/index", err.Error()}
+	}
 	d.found.More = d.found.More || err != nil || is.partial
 	was.changes(is, func(was, is *staged) {
 		switch {
@@ -630,4 +639,5 @@ func (d *dir) index(ctx context.Context) {
 			d.compare("", is.name, is.entry)
 		}
 	})
+	return nil
 }
