@@ -29,6 +29,7 @@ const (
 	FactLogGone                   // a log is gone [Name, Count]
 	FactSame                      // what commits or the index hold of files that are the same in the worktree [Files, More]
 	FactEnds                      // of these, with other ends of lines there [Count]
+	FactTaken                     // likewise, and that the worktree did not have [Files, More]
 	FactStays                     // files gone from a commit or the index that stay in the worktree [Files, More]
 	FactFlags                     // files of which git is told whether to look at them [Files, More]
 	FactModule                    // a submodule is at a commit [Name, To]

@@ -162,6 +162,7 @@ func (r *repository) means(d *git.Dir) {
 	if d.Ends > 0 {
 		say(Fact{Kind: FactEnds, Count: d.Ends})
 	}
+	some(FactTaken, d.Gone)
 	some(FactStays, d.Stays)
 	some(FactFlags, d.Flagged)
 }

@@ -47,6 +47,8 @@ func (f Fact) words() string {
 		return count(len(f.Files)+f.More, "file") + " as in the worktree (" + f.list() + ")"
 	case FactEnds:
 		return fmt.Sprintf("%d of these with LF where the worktree has CRLF", f.Count)
+	case FactTaken:
+		return count(len(f.Files)+f.More, "file") + " taken out that the worktree does not have (" + f.list() + ")"
 	case FactStays:
 		return count(len(f.Files)+f.More, "file") + " taken out, but not of the worktree (" + f.list() + ")"
 	case FactFlags:

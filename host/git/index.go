@@ -42,6 +42,7 @@ const (
 	stages      = 0x3000
 	longest     = 0x0fff // a length of a name that is longer
 	intentToAdd = 0x2000 << 16
+	told        = 0x8000 | 0x4000<<16 // assume-unchanged and skip-worktree
 )
 
 var errIndex = errors.New("this is no index of git that is known")

@@ -32,6 +32,7 @@ type Dir struct {
 	Held    []Held
 	Same    []string // files that commits or the index hold as they are in the worktree
 	Ends    int      // how many of these have other ends of lines there
+	Gone    []string // files that are gone from a branch or the index, and were not in the worktree
 	Stays   []string // files that are gone from a commit or the index, and not from the worktree
 	Older   bool     // there are more new commits
 	More    bool     // there is something else that could not be looked at
@@ -172,7 +173,8 @@ type dir struct {
 	modeless     bool            // the mode of a file says nothing
 	shown        map[string]bool // what is held
 	same         map[string]bool
-	quiet        bool // what is as in the worktree is not told
+	near         []*dir // those of others in which what is compared may lie
+	quiet        bool   // what is as in the worktree is not told
 }
 
 // main reports whether it is no worktree beside the one that the repository has.
@@ -251,10 +253,15 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 			return nil, err
 		}
 	}
-	for name := range d.same {
-		d.found.Same = append(d.found.Same, name)
+	for name, tell := range d.same {
+		if tell {
+			d.found.Same = append(d.found.Same, name)
+		}
 	}
-	slices.Sort(d.found.Same)
+	for _, list := range []*[]string{&d.found.Same, &d.found.Gone, &d.found.Stays} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
 	return &d.found, ctx.Err()
 }
 
@@ -307,9 +314,15 @@ func (d *dir) history(ctx context.Context) {
 		d.found.Stashed, ok2 = Dropped(c[after], c[before])
 		d.found.More = d.found.More || !ok || !ok2
 	}
+	lead := map[*dir]map[string]bool{}
+	for _, other := range d.others {
+		lead[other] = reach(known, other.head())
+	}
 	for _, c := range added {
+		d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return !lead[other][c.id] })
 		d.commit(ctx, c)
 	}
+	d.near = nil
 	for i := range names {
 		d.gains(ctx, &d.found.Refs[i])
 	}
@@ -349,10 +362,14 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 		gained, _ := d.beyond(ctx, map[string]bool{is: true}, func() map[string]bool { return map[string]bool{was: true} }, maxCommits)
 		r.Gained = max(len(gained)-r.New, 0)
 	}
+	d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return other.head() != is })
 	d.quiet = true
 	d.compareTree(ctx, Hex(c.id), c.tree, trees, "", 0)
-	d.quiet = false
+	d.quiet, d.near = false, nil
 }
+
+// head is the object that HEAD leads to.
+func (d *dir) head() string { return d.resolve(after, d.ref(after, "HEAD")) }
 
 // resolve is the object that a reference which holds this leads to.
 func (d *dir) resolve(s side, text string) string {
@@ -480,32 +497,30 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 	}
 	for name, n := range gone {
 		if n == len(parents) {
-			d.stays(olds[0][name], prefix+name, depth)
+			d.stays(olds[0][name], prefix+name, d.quiet, depth)
 		}
 	}
 }
 
-// stays notes what is in the worktree of what is not in a commit any more.
-func (d *dir) stays(e entry, name string, depth int) {
+// stays notes what is in the worktree of what is not in a commit or the index any more,
+// and with gone what was not there either: else its change tells.
+func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	v, err := d.worktree(name)
-	switch {
+	isTree := e.mode&modeType == modeTree
+	switch c := d.files.changed[d.work+"/"+name]; {
 	case err != nil || depth > maxDepth:
 		d.found.More = true
-	case v == nil:
-	case e.mode&modeType != modeTree:
-		d.note(&d.found.Stays, name)
-	case v.Mode.IsDir():
+	case isTree && (v == nil && gone || v != nil && v.Mode.IsDir()):
 		names, entries, err := d.store.tree(e.id, d.left)
 		d.found.More = d.found.More || err != nil
 		for _, below := range names {
-			d.stays(entries[below], name+"/"+below, depth+1)
+			d.stays(entries[below], name+"/"+below, gone, depth+1)
 		}
-	}
-}
-
-func (d *dir) note(list *[]string, name string) {
-	if !slices.Contains(*list, name) {
-		*list = append(*list, name)
+	case isTree:
+	case v != nil:
+		d.found.Stays = append(d.found.Stays, name)
+	case gone && (c == nil || c[before] == nil):
+		d.found.Gone = append(d.found.Gone, name)
 	}
 }
 
@@ -532,9 +547,11 @@ func (d *dir) compare(in, name string, e entry) {
 	if err == nil {
 		equal, ends, err = d.equal(now, e)
 	}
-	for _, other := range d.others {
-		if there, _ := other.worktree(name); !equal && in != "" {
-			equal, ends, _ = d.equal(there, e)
+	for _, other := range d.near {
+		there, _ := other.worktree(name)
+		if there, _, _ := d.equal(there, e); !equal && there {
+			other.same[name] = !d.quiet || other.same[name]
+			return
 		}
 	}
 	if equal && d.quiet {
@@ -631,12 +648,16 @@ func (d *dir) index(ctx context.Context) error {
 	was.changes(is, func(was, is *staged) {
 		switch {
 		case ctx.Err() != nil:
-		case is == nil:
-			d.stays(was.entry, was.name, 0)
-		case was != nil && was.entry == is.entry:
-			d.found.Flagged = append(d.found.Flagged, is.name)
-		case is.flags&intentToAdd == 0:
+			return
+		case is == nil || is.flags&intentToAdd != 0:
+			if was != nil && was.flags&intentToAdd == 0 { // the next commit takes it out
+				d.stays(was.entry, was.name, true, 0)
+			}
+		case was == nil || was.entry != is.entry || was.flags&intentToAdd != 0:
 			d.compare("", is.name, is.entry)
+		}
+		if is != nil && (was == nil && is.flags&told != 0 || was != nil && (was.flags^is.flags)&told != 0) {
+			d.found.Flagged = append(d.found.Flagged, is.name)
 		}
 	})
 	return nil

@@ -25,10 +25,13 @@ const (
 // read.
 const Unreadable = "?"
 
+// own are the references that each worktree has for itself.
+var own = []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"}
+
 // ref is what a reference holds, as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
 	in := d.path
-	if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/bisect/") && !strings.HasPrefix(name, "refs/worktree/") {
+	if strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		in = d.common
 	}
 	v, err := d.files.version(s, d.top, path.Join(in, name))
@@ -95,12 +98,12 @@ func valid(name string) bool {
 func (d *dir) moved() (names []string) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
-		rel, ok := strings.CutPrefix(name, d.common+"/")
+		rel, ok := strings.CutPrefix(name, d.path+"/")
 		if ok && strings.HasPrefix(rel, "refs/") && (regular(c[before]) || regular(c[after])) {
 			all[rel] = true
 		}
 	}
-	if d.files.changed[d.common+"/packed-refs"] != nil {
+	if d.main() && d.files.changed[d.common+"/packed-refs"] != nil {
 		for name := range maps.Keys(d.packed(before)) {
 			all[name] = true
 		}
@@ -109,7 +112,7 @@ func (d *dir) moved() (names []string) {
 		}
 	}
 	for name := range all {
-		if is := d.ref(after, name); (d.ref(before, name) != is || is == Unreadable) && (name == "HEAD" || d.main()) {
+		if is := d.ref(after, name); d.ref(before, name) != is || is == Unreadable {
 			names = append(names, name)
 		}
 	}
