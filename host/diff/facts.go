@@ -39,7 +39,7 @@ const (
 	FactEnded                     // an operation has ended [Name]
 	FactObjects                   // there are new objects [Count]
 	FactDerived                   // what git has made of other files to be faster is gone
-	FactLost                      // objects are gone [Count]
+	FactLost                      // objects are gone, and nowhere else [Count]
 	FactOwn                       // changes that say nothing to a person [Count]
 )
 

@@ -71,7 +71,7 @@ func (f Fact) words() string {
 	case FactDerived:
 		return "without its commit-graph or multi-pack-index, which git makes anew"
 	case FactLost:
-		return count(f.Count, "object") + " removed"
+		return count(f.Count, "object") + " lost"
 	}
 	return count(f.Count, "change") + " of its own"
 }

@@ -34,6 +34,7 @@ type Dir struct {
 	Ends    int      // how many of these have other ends of lines there
 	Gone    []string // files that are gone from a branch or the index, and were not in the worktree
 	Stays   []string // files that are gone from a commit or the index, and not from the worktree
+	Missing int      // objects that are gone, and nowhere else
 	Older   bool     // there are more new commits
 	More    bool     // there is something else that could not be looked at
 }
@@ -242,7 +243,7 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.found.Unseen = unseen
+		d.found.Unseen, d.found.Missing = unseen, d.store.missing(ctx)
 	}
 	if !strings.Contains(d.path+"/", "/.git/") && len(d.found.Unseen) == 0 {
 		return nil, nil
@@ -278,6 +279,9 @@ func (d *dir) history(ctx context.Context) {
 		}
 		if id := ids[after][i]; id != "" && !were[id] {
 			now[id] = true // also of packed-refs
+		}
+		if id := ids[after][i]; id != "" && id != ids[before][i] {
+			d.noCommit(ctx, id)
 		}
 	}
 	stops := func() map[string]bool {
@@ -328,6 +332,24 @@ func (d *dir) history(ctx context.Context) {
 	}
 	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
 	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+}
+
+// noCommit compares what a reference leads to if that is no commit.
+func (d *dir) noCommit(ctx context.Context, id string) {
+	if _, err := d.store.peel(id, d.left); !errors.Is(err, errNoCommit) {
+		return // what is missing the walk tells
+	}
+	kind, data, err := d.store.read(id, maxParsed)
+	for n := 0; kind == tagKind && err == nil && n < maxChain; n++ {
+		line, _, _ := strings.Cut(string(data), "\n")
+		id, _ = idOf(strings.TrimPrefix(line, "object "))
+		kind, data, err = d.store.read(id, maxParsed)
+	}
+	if kind == treeKind && err == nil {
+		d.compareTree(ctx, Hex(id), id, nil, "", 0)
+	} else {
+		d.found.More = true
+	}
 }
 
 // gains compares what a branch or HEAD leads to with what it led to before, whichever

@@ -190,6 +190,7 @@ func mentioned(text string) map[string]bool {
 // be others.
 func (d *dir) mentions() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
+	named := map[string]bool{} // whether it is there or not
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
 		first, _, _ := strings.Cut(rel, "/")
@@ -201,9 +202,17 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 			data, err := content(v, maxLog)
 			more = more || err != nil && v != nil && v.Mode.Type() != fs.ModeDir
 			both[s] = mentioned(string(data))
+			if side(s) == after {
+				maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
+			}
 		}
 		maps.Copy(were, both[before])
 		maps.Copy(now, both[after])
+	}
+	for id := range now {
+		if !named[id] && !d.store.has(id) {
+			delete(now, id)
+		}
 	}
 	for id := range were {
 		if !d.store.had(id) {
@@ -214,6 +223,24 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 		}
 	}
 	return now, were, more || len(now) > maxRefs
+}
+
+// withoutWords is a text without what a person has written, who may name what is not
+// there: of a log the two ids of each line stay, of a message nothing.
+func withoutWords(in, name, text string) string {
+	switch {
+	case slices.Contains([]string{"COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "message"}, name):
+		return ""
+	case in != "logs":
+		return text
+	}
+	var ids strings.Builder
+	for line := range strings.Lines(text) {
+		for _, field := range strings.SplitN(line, " ", 3)[:min(strings.Count(line, " "), 2)] {
+			ids.WriteString(field + " ")
+		}
+	}
+	return ids.String()
 }
 
 // Dropped are the lines of the log of a reference that are not in it any more, without
