@@ -312,12 +312,23 @@ func (d *dir) history(ctx context.Context) {
 		d.found.Refs = append(d.found.Refs, r)
 	}
 	d.lost(ctx, ids, left)
+	d.stashes()
+	d.contents(ctx, added, known)
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+}
+
+// stashes finds out which are new and which are gone.
+func (d *dir) stashes() {
 	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
 		var ok, ok2 bool
 		d.found.Dropped, ok = Dropped(c[before], c[after])
 		d.found.Stashed, ok2 = Dropped(c[after], c[before])
 		d.found.More = d.found.More || !ok || !ok2
 	}
+}
+
+// contents compares what commits, branches and HEAD hold with the worktree.
+func (d *dir) contents(ctx context.Context, added []*commit, known map[string]*commit) {
 	lead := map[*dir]map[string]bool{}
 	for _, other := range d.others {
 		lead[other] = reach(known, other.head())
@@ -327,27 +338,25 @@ func (d *dir) history(ctx context.Context) {
 		d.commit(ctx, c)
 	}
 	d.near = nil
-	for i := range names {
+	for i := range d.found.Refs {
 		d.gains(ctx, &d.found.Refs[i])
 	}
 	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
-	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
 }
 
 // noCommit compares what a reference leads to if that is no commit.
 func (d *dir) noCommit(ctx context.Context, id string) {
-	if _, err := d.store.peel(id, d.left); !errors.Is(err, errNoCommit) {
-		return // what is missing the walk tells
-	}
 	kind, data, err := d.store.read(id, maxParsed)
 	for n := 0; kind == tagKind && err == nil && n < maxChain; n++ {
 		line, _, _ := strings.Cut(string(data), "\n")
 		id, _ = idOf(strings.TrimPrefix(line, "object "))
 		kind, data, err = d.store.read(id, maxParsed)
 	}
-	if kind == treeKind && err == nil {
+	switch {
+	case err != nil || kind == commitKind: // what is missing the walk tells
+	case kind == treeKind:
 		d.compareTree(ctx, Hex(id), id, nil, "", 0)
-	} else {
+	default:
 		d.found.More = true
 	}
 }
@@ -559,11 +568,11 @@ func (d *dir) worktree(name string) (*tool.Version, error) {
 
 // compare compares what a commit or the index holds with the worktree.
 func (d *dir) compare(in, name string, e entry) {
-	if key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id); d.shown[key] {
+	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
+	if d.shown[key] {
 		return
-	} else {
-		d.shown[key] = true
 	}
+	d.shown[key] = true
 	now, err := d.worktree(name)
 	equal, ends := false, false
 	if err == nil {
@@ -577,6 +586,7 @@ func (d *dir) compare(in, name string, e entry) {
 		}
 	}
 	if equal && d.quiet {
+		delete(d.shown, key) // the index may tell
 		return
 	}
 	if equal {
