@@ -18,7 +18,7 @@ const (
 	FactNew       FactKind = iota // a new repository
 	FactOnBranch                  // HEAD leads to a branch [Name]
 	FactDetached                  // HEAD is on no branch [To]
-	FactCommits                   // there are commits [Name: a branch, or "" for none; Count, Subject]
+	FactCommits                   // there are commits [Name: a branch, or "" for none; Count, Gained, Subject]
 	FactRewritten                 // a branch leads to what does not follow [also From, To; Steps: the subjects of commits that are lost, and More, Guess]
 	FactStashed                   // stashes are new [Steps: what they are called, and More]
 	FactDropped                   // stashes are gone [likewise]
@@ -29,6 +29,7 @@ const (
 	FactLogGone                   // a log is gone [Name, Count]
 	FactSame                      // what commits or the index hold of files that are the same in the worktree [Files, More]
 	FactEnds                      // of these, with other ends of lines there [Count]
+	FactTaken                     // likewise, and that the worktree did not have [Files, More]
 	FactStays                     // files gone from a commit or the index that stay in the worktree [Files, More]
 	FactFlags                     // files of which git is told whether to look at them [Files, More]
 	FactModule                    // a submodule is at a commit [Name, To]
@@ -38,7 +39,7 @@ const (
 	FactEnded                     // an operation has ended [Name]
 	FactObjects                   // there are new objects [Count]
 	FactDerived                   // what git has made of other files to be faster is gone
-	FactLost                      // objects are gone [Count]
+	FactLost                      // objects are gone, and nowhere else [Count]
 	FactOwn                       // changes that say nothing to a person [Count]
 )
 
@@ -50,6 +51,7 @@ type Fact struct {
 	Name     string // of a reference, in full
 	From, To string // hashes, or what stands in their place
 	Count    int
+	Gained   int    // commits that others led to before
 	Subject  string // of the newest commit
 	Guess    bool   // there may be more, of nobody knows how many
 	Forward  bool   // what was there leads to what is

@@ -33,7 +33,7 @@ type repository struct {
 	fresh   bool            // there was none before
 	ended   map[string]bool // directories that are gone
 
-	created, removed int // objects
+	created, removed int // files of objects
 	told             Repository
 }
 
@@ -99,9 +99,7 @@ func (r *repository) tells(ctx context.Context) (told Repository, rest []tool.Ch
 	for _, d := range r.dirs {
 		r.means(d)
 	}
-	if r.removed > 0 {
-		r.say(Fact{Kind: FactLost, Count: r.removed})
-	} else if r.created > 0 && len(r.told.Facts) == 0 {
+	if r.created > 0 && r.removed == 0 && len(r.told.Facts) == 0 {
 		r.say(Fact{Kind: FactObjects, Count: r.created})
 	}
 	if len(r.told.Facts)+len(r.told.Held)+len(rest) == 0 {
@@ -127,6 +125,9 @@ func (r *repository) means(d *git.Dir) {
 	}
 	if d.More || len(d.Unseen) > 0 {
 		say(Fact{Kind: FactUnseen, Files: d.Unseen, Unseen: true})
+	}
+	if d.Missing > 0 {
+		say(Fact{Kind: FactLost, Count: d.Missing})
 	}
 	for i, ref := range d.Refs {
 		if ref.Name == "HEAD" && ref.After == "" { // its file is told to be gone
@@ -162,6 +163,7 @@ func (r *repository) means(d *git.Dir) {
 	if d.Ends > 0 {
 		say(Fact{Kind: FactEnds, Count: d.Ends})
 	}
+	some(FactTaken, d.Gone)
 	some(FactStays, d.Stays)
 	some(FactFlags, d.Flagged)
 }
@@ -174,7 +176,7 @@ const (
 
 // factOf tells of a reference.
 func factOf(ref git.Ref) Fact {
-	f := Fact{Kind: FactRef, Name: ref.Name, From: ref.Before, To: ref.After, Count: ref.New, Subject: ref.Subject, Forward: ref.Forward, Guess: ref.LostMore}
+	f := Fact{Kind: FactRef, Name: ref.Name, From: ref.Before, To: ref.After, Count: ref.New, Gained: ref.Gained, Subject: ref.Subject, Forward: ref.Forward, Guess: ref.LostMore}
 	f.Steps = ref.Lost[:min(len(ref.Lost), maxFiles)]
 	f.More = len(ref.Lost) - len(f.Steps)
 	branch, onBranch := strings.CutPrefix(ref.Name, branches)

@@ -47,6 +47,8 @@ func (f Fact) words() string {
 		return count(len(f.Files)+f.More, "file") + " as in the worktree (" + f.list() + ")"
 	case FactEnds:
 		return fmt.Sprintf("%d of these with LF where the worktree has CRLF", f.Count)
+	case FactTaken:
+		return count(len(f.Files)+f.More, "file") + " taken out that the worktree does not have (" + f.list() + ")"
 	case FactStays:
 		return count(len(f.Files)+f.More, "file") + " taken out, but not of the worktree (" + f.list() + ")"
 	case FactFlags:
@@ -69,7 +71,7 @@ func (f Fact) words() string {
 	case FactDerived:
 		return "without its commit-graph or multi-pack-index, which git makes anew"
 	case FactLost:
-		return count(f.Count, "object") + " removed"
+		return count(f.Count, "object") + " lost"
 	}
 	return count(f.Count, "change") + " of its own"
 }
@@ -87,7 +89,7 @@ func (f Fact) refWords() (words string, ok bool) {
 		if f.Name != "HEAD" {
 			on = word(clip(f.Name))
 		}
-		return fmt.Sprintf("%s on %s: %q", count(f.Count, "commit"), on, clip(f.Subject)), true
+		return fmt.Sprintf("%s on %s: %q", count(f.Count, "commit"), on, clip(f.Subject)) + f.gained(), true
 	case FactRewritten:
 		words = fmt.Sprintf("%s moves from %s to %s", word(clip(f.Name)), id(f.From), id(f.To))
 		if f.Count > 0 {
@@ -106,7 +108,7 @@ func (f Fact) refWords() (words string, ok bool) {
 		}
 		words = name + " moves from " + id(f.From) + " to " + id(f.To)
 		if f.Forward {
-			return words + ", which follows it", true
+			return words + ", which follows it" + f.gained(), true
 		}
 		return words + f.lost(""), true
 	case FactRefGone:
@@ -117,6 +119,14 @@ func (f Fact) refWords() (words string, ok bool) {
 		return fmt.Sprintf("the log of %s removed, with %s", refName(f.Name), count(f.Count, "line")), true
 	}
 	return "", false
+}
+
+// gained counts the commits that others led to before.
+func (f Fact) gained() string {
+	if f.Gained == 0 {
+		return ""
+	}
+	return ", with " + count(f.Gained, "commit") + " from elsewhere"
 }
 
 // lost names the commits that no reference leads to any more.

@@ -297,6 +297,13 @@ func TestLies(t *testing.T) {
 		{"a loose object that has no end", start, "f=$(find .git/objects/?? -type f | head -1); chmod u+w $f; echo > $f", nil, "it is no object"},
 		{"a link for an object", start, "f=$(find .git/objects/?? -type f | head -1); mv $f x; ln -s ../../../x $f", nil, "symbolic link"},
 		{"a link for the packs", start, "rmdir .git/objects/pack; mkdir p; ln -s ../../p .git/objects/pack", nil, "symbolic link"},
+		{"a directory that the index has noted down", start + "mkdir -p s/t; echo > s/t/x; git add .; git commit -qm s", "", func(t *testing.T, dir string) {
+			id, _ := idOf(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:s/t")))
+			evil, _ := idOf(strings.TrimSpace(sh(t, dir, "echo evil > b; git mktree < /dev/null")))
+			rewrite(t, filepath.Join(dir, ".git/index"), func(data []byte) []byte {
+				return bytes.Replace(data, []byte(id), []byte(evil), 1)
+			})
+		}, "noted down a directory"},
 		{"in a repository that has no worktree", "git init -q --bare x.git", "echo > x.git/objects/12; mkdir x.git/objects/34; echo > x.git/objects/34/" + strings.Repeat("5", 38), nil, "it is no object"},
 		{"in a submodule", start + "git init -q s; git -C s commit -q --allow-empty -m s; git -c protocol.file.allow=always submodule -q add ./s t; git commit -qm sub", "mkdir -p .git/modules/t/objects/34; echo > .git/modules/t/objects/34/" + strings.Repeat("5", 38), nil, "it is no object"},
 	} {
@@ -327,6 +334,7 @@ func TestSoundRepositories(t *testing.T) {
 		{"packed as before", start + packIt, "touch .git/objects/pack/*; git repack -qad; touch .git/objects/pack/*"},
 		{"an empty pack", "git init -q", ": | git pack-objects -q .git/objects/pack/pack"},
 		{"SHA-256", strings.Replace(big, "init", "init --object-format=sha256", 1), "git gc -q --prune=now; echo 2 > b; git commit -qam x"},
+		{"directories in an index", start + "mkdir -p a-b a.b/longer/c a.b/d; for f in a-b/x a.b/longer/c/x a.b/d/x a.b/x 'a.b/ü x'; do echo > $f; done; chmod +x a-b/x; ln -s x a.b/l; git add .; git commit -qm d", "git rm -q a.b/d/x; echo 3 > new; git add -N new; git write-tree; git update-index --index-version 4"},
 		{"large objects", start, "head -c 40000000 /dev/zero > z; git add z; git commit -qm z; git repack -qad"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,7 +40,9 @@ type staged struct {
 const (
 	extended    = 0x4000
 	stages      = 0x3000
+	longest     = 0x0fff // a length of a name that is longer
 	intentToAdd = 0x2000 << 16
+	told        = 0x8000 | 0x4000<<16 // assume-unchanged and skip-worktree
 )
 
 var errIndex = errors.New("this is no index of git that is known")
@@ -112,7 +115,7 @@ func (p *indexParser) next() (e staged, ok bool) {
 	if len(b) < n {
 		return e, false
 	}
-	e.entry = entry{binary.BigEndian.Uint32(b[24:]), p.text[p.at+stat : p.at+stat+p.hashSize]}
+	e.entry = entry{known(binary.BigEndian.Uint32(b[24:])), p.text[p.at+stat : p.at+stat+p.hashSize]}
 	flags := binary.BigEndian.Uint16(b[n-2:])
 	e.flags = uint32(flags & 0xf000)
 	if flags&extended != 0 {
@@ -139,11 +142,106 @@ func (p *indexParser) next() (e staged, ok bool) {
 		e.name = kept + e.name
 	}
 	p.name = e.name
-	if n += end + 1; p.version < 4 {
-		n = (n + 7) &^ 7 // with the zero bytes that fill it up
+	n += end
+	all := n + 1
+	if p.version < 4 {
+		all = (n + 8) &^ 7 // with the zero bytes that fill it up
 	}
-	p.at += n
-	return e, n <= len(b)
+	if all > len(b) || int(flags&longest) != min(len(e.name), longest) || len(bytes.Trim(b[n:all], "\x00")) > 0 {
+		return e, false // git goes by the length
+	}
+	p.at += all
+	return e, true
+}
+
+var errTrees = errors.New("it has noted down a directory that it does not have so")
+
+// verify looks at the ids of directories that an index has noted down: git takes these
+// for its next commit.
+func (x index) verify(hashSize int, left *budget) error {
+	for rest := x.rest; len(rest) >= 8; {
+		data, is := rest[8:8+binary.BigEndian.Uint32(rest[4:])], string(rest[:4]) == "TREE"
+		if rest = rest[8+len(data):]; !is || x.partial {
+			continue
+		}
+		t := treeMaker{x.entries, map[string]directory{}, hashSize, left}
+		if _, _, ok := t.dir("", 0); !ok {
+			return errTooLong
+		}
+		if data, ok := t.noted(data, "", 0); !ok || len(data) > 0 {
+			return errTrees
+		}
+	}
+	return nil
+}
+
+// treeMaker makes the trees of the directories of an index.
+type treeMaker struct {
+	entries  []staged // that are left
+	dirs     map[string]directory
+	hashSize int
+	left     *budget
+}
+
+// directory is a tree; of no id if git can make none.
+type directory struct {
+	id      string
+	entries int
+}
+
+func (t *treeMaker) dir(name string, depth int) (m directory, data []byte, ok bool) {
+	if depth > maxDepth || !take(&t.left.index, int64(len(name))+100) {
+		return m, nil, false
+	}
+	sound := true
+	for len(t.entries) > 0 && strings.HasPrefix(t.entries[0].name, name) {
+		e := t.entries[0]
+		part, _, below := strings.Cut(e.name[len(name):], "/")
+		if below {
+			sub, _, ok := t.dir(name+part+"/", depth+1)
+			if !ok {
+				return m, nil, false
+			}
+			e.entry = entry{modeTree, sub.id}
+			sound, m.entries = sound && sub.id != "", m.entries+sub.entries
+		} else {
+			t.entries = t.entries[1:]
+			sound, m.entries = sound && e.flags&(stages|intentToAdd) == 0, m.entries+1
+		}
+		data = append(fmt.Appendf(data, "%o %s\x00", e.mode, part), e.id...)
+	}
+	if sound {
+		m.id = nameOf(t.hashSize, treeKind, data)
+	}
+	t.dirs[name] = m
+	return m, data, true
+}
+
+// noted reports whether a directory and those in it are as they are noted down.
+func (t *treeMaker) noted(data []byte, in string, depth int) (rest []byte, ok bool) {
+	name, rest, ok := bytes.Cut(data, []byte{0})
+	line, rest, ok2 := bytes.Cut(rest, []byte{'\n'})
+	var m directory
+	var below int
+	_, err := fmt.Sscanf(string(line), "%d %d", &m.entries, &below)
+	if !ok || !ok2 || err != nil || depth > maxDepth || string(line) != fmt.Sprint(m.entries, below) {
+		return nil, false
+	}
+	if depth > 0 {
+		in += string(name) + "/"
+	}
+	if m.entries >= 0 {
+		if len(rest) < t.hashSize {
+			return nil, false
+		}
+		if m.id, rest = string(rest[:t.hashSize]), rest[t.hashSize:]; m != t.dirs[in] {
+			return nil, false
+		}
+	}
+	for ; below > 0 && ok; below-- {
+		rest, ok = t.noted(rest, in, depth+1)
+	}
+	return rest, ok
 }
 
 func order(a, b staged) int {

@@ -81,6 +81,7 @@ func indexOf(names ...[2]any) []byte {
 		keep, more := name[0].(int), name[1].(string)
 		entry := make([]byte, 62)
 		entry[26], entry[27] = 0x81, 0xa4
+		binary.BigEndian.PutUint16(entry[60:], uint16(min(keep+len(more), longest)))
 		out = append(out, entry...)
 		cut := []byte{byte((last - keep) & 0x7f)}
 		for n := (last - keep) >> 7; n > 0; n >>= 7 {
@@ -107,6 +108,7 @@ func TestIndexesAreBounded(t *testing.T) {
 		data []byte
 	}{
 		{"few", 2, indexOf([2]any{0, "ab"}, [2]any{1, "c"})},
+		{"a name of another length", -1, bytes.Replace(indexOf([2]any{0, "ab"}), []byte("\x00\x02\x00ab"), []byte("\x00\x01\x00ab"), 1)},
 		{"the longest name", 1, indexOf([2]any{0, long})},
 		{"a longer one", -1, indexOf([2]any{0, long + "x"})},
 		{"one that grows", -1, indexOf([2]any{0, long}, [2]any{maxName, "x"})},

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -30,7 +32,9 @@ type Dir struct {
 	Held    []Held
 	Same    []string // files that commits or the index hold as they are in the worktree
 	Ends    int      // how many of these have other ends of lines there
+	Gone    []string // files that are gone from a branch or the index, and were not in the worktree
 	Stays   []string // files that are gone from a commit or the index, and not from the worktree
+	Missing int      // objects that are gone, and nowhere else
 	Older   bool     // there are more new commits
 	More    bool     // there is something else that could not be looked at
 }
@@ -43,6 +47,7 @@ type Ref struct {
 	Name          string
 	Before, After string   // what it held, without blanks; empty: there was none
 	New           int      // commits that it leads to and that no reference led to
+	Gained        int      // commits that it leads to, did not lead to before, and others did
 	Subject       string   // of the newest
 	Lost          []string // subjects of commits that no reference leads to any more
 	LostMore      bool
@@ -169,6 +174,8 @@ type dir struct {
 	modeless     bool            // the mode of a file says nothing
 	shown        map[string]bool // what is held
 	same         map[string]bool
+	near         []*dir // those of others in which what is compared may lie
+	quiet        bool   // what is as in the worktree is not told
 }
 
 // main reports whether it is no worktree beside the one that the repository has.
@@ -236,19 +243,26 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.found.Unseen = unseen
+		d.found.Unseen, d.found.Missing = unseen, d.store.missing(ctx)
 	}
 	if !strings.Contains(d.path+"/", "/.git/") && len(d.found.Unseen) == 0 {
 		return nil, nil
 	}
 	if strings.Contains(d.path+"/", "/.git/") {
 		d.history(ctx)
-		d.index(ctx)
+		if err := d.index(ctx); err != nil {
+			return nil, err
+		}
 	}
-	for name := range d.same {
-		d.found.Same = append(d.found.Same, name)
+	for name, tell := range d.same {
+		if tell {
+			d.found.Same = append(d.found.Same, name)
+		}
 	}
-	slices.Sort(d.found.Same)
+	for _, list := range []*[]string{&d.found.Same, &d.found.Gone, &d.found.Stays} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
 	return &d.found, ctx.Err()
 }
 
@@ -266,12 +280,14 @@ func (d *dir) history(ctx context.Context) {
 		if id := ids[after][i]; id != "" && !were[id] {
 			now[id] = true // also of packed-refs
 		}
+		if id := ids[after][i]; id != "" && id != ids[before][i] {
+			d.noCommit(ctx, id)
+		}
 	}
 	stops := func() map[string]bool {
 		all := d.refs(before)
-		for id := range were {
-			all[id] = true
-		}
+		maps.Copy(all, were)
+		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.had(id) })
 		return all
 	}
 	added, all := d.beyond(ctx, now, stops, maxCommits)
@@ -296,17 +312,111 @@ func (d *dir) history(ctx context.Context) {
 		d.found.Refs = append(d.found.Refs, r)
 	}
 	d.lost(ctx, ids, left)
+	d.stashes()
+	d.contents(ctx, added, known)
 	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+}
+
+// stashes finds out which are new and which are gone.
+func (d *dir) stashes() {
 	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
 		var ok, ok2 bool
 		d.found.Dropped, ok = Dropped(c[before], c[after])
 		d.found.Stashed, ok2 = Dropped(c[after], c[before])
 		d.found.More = d.found.More || !ok || !ok2
 	}
+}
+
+// contents compares what commits, branches and HEAD hold with the worktree.
+func (d *dir) contents(ctx context.Context, added []*commit, known map[string]*commit) {
+	lead := map[*dir]map[string]bool{}
+	for _, other := range d.others {
+		lead[other] = reach(known, other.head())
+	}
 	for _, c := range added {
+		d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return !lead[other][c.id] })
 		d.commit(ctx, c)
 	}
+	d.near = nil
+	for i := range d.found.Refs {
+		d.gains(ctx, &d.found.Refs[i])
+	}
+	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
 }
+
+// noCommit compares what a reference leads to if that is no commit.
+func (d *dir) noCommit(ctx context.Context, id string) {
+	kind, data, err := d.store.read(id, maxParsed)
+	for n := 0; kind == tagKind && err == nil && n < maxChain; n++ {
+		line, _, _ := strings.Cut(string(data), "\n")
+		id, _ = idOf(strings.TrimPrefix(line, "object "))
+		kind, data, err = d.store.read(id, maxParsed)
+	}
+	switch {
+	case err != nil || kind == commitKind: // what is missing the walk tells
+	case kind == treeKind:
+		d.compareTree(ctx, Hex(id), id, nil, "", 0)
+	default:
+		d.found.More = true
+	}
+}
+
+// gains compares what a branch or HEAD leads to with what it led to before, whichever
+// commits there were. One that goes back to what it has grown from brings nothing.
+func (d *dir) gains(ctx context.Context, r *Ref) {
+	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
+	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
+		return
+	}
+	c, err := d.store.peel(is, d.left)
+	if err != nil {
+		d.found.More = true
+		return
+	}
+	var trees []string
+	for at, n := was, 0; at != "" && n < maxCommits; n++ {
+		p, err := d.store.peel(at, d.left)
+		if err != nil {
+			break
+		}
+		if p.id == c.id {
+			return
+		}
+		if at = ""; n == 0 {
+			trees = []string{p.tree}
+		}
+		if len(p.parents) > 0 && !r.Forward && d.store.had(c.id) {
+			at = p.parents[0]
+		}
+	}
+	if r.Name != "HEAD" {
+		gained, _ := d.beyond(ctx, map[string]bool{is: true}, func() map[string]bool { return map[string]bool{was: true} }, maxCommits)
+		r.Gained = max(len(gained)-r.New, 0)
+	}
+	d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return other.head() != is })
+	d.quiet = true
+	d.compareTree(ctx, Hex(c.id), c.tree, trees, "", 0)
+	d.quiet, d.near = false, nil
+}
+
+// head is the object that HEAD leads to.
+func (d *dir) head() string { return d.resolve(after, d.ref(after, "HEAD")) }
+
+// resolve is the object that a reference which holds this leads to.
+func (d *dir) resolve(s side, text string) string {
+	for range maxSymbolic {
+		id, ok := idOf(text)
+		name, symbolic := strings.CutPrefix(text, "ref: ")
+		if ok || !symbolic {
+			return id
+		}
+		text = d.ref(s, name)
+	}
+	return ""
+}
+
+// maxSymbolic is how many references lead to another one, as for git.
+const maxSymbolic = 5
 
 // lost finds out which commits no reference leads to any more, of those that references
 // led to before and that were left.
@@ -418,32 +528,30 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 	}
 	for name, n := range gone {
 		if n == len(parents) {
-			d.stays(olds[0][name], prefix+name, depth)
+			d.stays(olds[0][name], prefix+name, d.quiet, depth)
 		}
 	}
 }
 
-// stays notes what is in the worktree of what is not in a commit any more.
-func (d *dir) stays(e entry, name string, depth int) {
+// stays notes what is in the worktree of what is not in a commit or the index any more,
+// and with gone what was not there either: else its change tells.
+func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	v, err := d.worktree(name)
-	switch {
+	isTree := e.mode&modeType == modeTree
+	switch c := d.files.changed[d.work+"/"+name]; {
 	case err != nil || depth > maxDepth:
 		d.found.More = true
-	case v == nil:
-	case e.mode&modeType != modeTree:
-		d.note(&d.found.Stays, name)
-	case v.Mode.IsDir():
+	case isTree && (v == nil && gone || v != nil && v.Mode.IsDir()):
 		names, entries, err := d.store.tree(e.id, d.left)
 		d.found.More = d.found.More || err != nil
 		for _, below := range names {
-			d.stays(entries[below], name+"/"+below, depth+1)
+			d.stays(entries[below], name+"/"+below, gone, depth+1)
 		}
-	}
-}
-
-func (d *dir) note(list *[]string, name string) {
-	if !slices.Contains(*list, name) {
-		*list = append(*list, name)
+	case isTree:
+	case v != nil:
+		d.found.Stays = append(d.found.Stays, name)
+	case gone && (c == nil || c[before] == nil):
+		d.found.Gone = append(d.found.Gone, name)
 	}
 }
 
@@ -460,20 +568,26 @@ func (d *dir) worktree(name string) (*tool.Version, error) {
 
 // compare compares what a commit or the index holds with the worktree.
 func (d *dir) compare(in, name string, e entry) {
-	if key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id); d.shown[key] {
+	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
+	if d.shown[key] {
 		return
-	} else {
-		d.shown[key] = true
 	}
+	d.shown[key] = true
 	now, err := d.worktree(name)
 	equal, ends := false, false
 	if err == nil {
 		equal, ends, err = d.equal(now, e)
 	}
-	for _, other := range d.others {
-		if there, _ := other.worktree(name); !equal && in != "" {
-			equal, ends, _ = d.equal(there, e)
+	for _, other := range d.near {
+		there, _ := other.worktree(name)
+		if there, _, _ := d.equal(there, e); !equal && there {
+			other.same[name] = !d.quiet || other.same[name]
+			return
 		}
+	}
+	if equal && d.quiet {
+		delete(d.shown, key) // the index may tell
+		return
 	}
 	if equal {
 		if ends && !d.same[name] {
@@ -546,26 +660,37 @@ func (d *dir) blob(e entry) *tool.Version {
 }
 
 // index compares what is new in the index with the worktree.
-func (d *dir) index(ctx context.Context) {
+func (d *dir) index(ctx context.Context) error {
 	c := d.files.changed[d.path+"/index"]
 	if c == nil || c[after] != nil && !regular(c[after]) {
-		return
+		return nil
 	}
 	was, err := readIndex(c[before], d.store.hashSize, d.left)
 	if err != nil {
 		d.found.More = true // what was staged before is compared, too
 	}
 	is, err := readIndex(c[after], d.store.hashSize, d.left)
+	if err == nil {
+		err = is.verify(d.store.hashSize, d.left)
+	}
+	if errors.Is(err, errTrees) {
+		return &Lie{d.path + "/index", err.Error()}
+	}
 	d.found.More = d.found.More || err != nil || is.partial
 	was.changes(is, func(was, is *staged) {
 		switch {
 		case ctx.Err() != nil:
-		case is == nil:
-			d.stays(was.entry, was.name, 0)
-		case was != nil && was.entry == is.entry:
-			d.found.Flagged = append(d.found.Flagged, is.name)
-		case is.flags&intentToAdd == 0:
+			return
+		case is == nil || is.flags&intentToAdd != 0:
+			if was != nil && was.flags&intentToAdd == 0 { // the next commit takes it out
+				d.stays(was.entry, was.name, true, 0)
+			}
+		case was == nil || was.entry != is.entry || was.flags&intentToAdd != 0:
 			d.compare("", is.name, is.entry)
 		}
+		if is != nil && (was == nil && is.flags&told != 0 || was != nil && (was.flags^is.flags)&told != 0) {
+			d.found.Flagged = append(d.found.Flagged, is.name)
+		}
 	})
+	return nil
 }

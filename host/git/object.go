@@ -233,6 +233,7 @@ const maxSubject = 1 << 10
 const (
 	modeType    = 0o170000
 	modeTree    = 0o040000
+	modeFile    = 0o100000
 	modeLink    = 0o120000
 	modeGitlink = 0o160000
 )
@@ -258,8 +259,17 @@ func parseTree(hashSize int, data []byte) (names []string, entries map[string]en
 			return nil, nil, false
 		}
 		names = append(names, name)
-		entries[name] = entry{uint32(mode), string(data[end+1 : end+1+hashSize])}
+		entries[name] = entry{known(uint32(mode)), string(data[end+1 : end+1+hashSize])}
 		data = data[end+1+hashSize:]
 	}
 	return names, entries, true
+}
+
+// known is a mode as git takes it: what is no file, link or tree is a submodule.
+func known(mode uint32) uint32 {
+	switch mode & modeType {
+	case modeFile, modeLink, modeTree:
+		return mode
+	}
+	return modeGitlink
 }

@@ -17,47 +17,93 @@ import (
 const (
 	maxRefs  = 10_000
 	maxPaths = 16       // directories that a reference is in
-	maxRef   = 4 << 10  // bytes of a reference
+	maxRef   = 64 << 10 // bytes of a reference
 	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
 )
 
-// ref is what a reference holds; empty if there is none.
+// Unreadable stands for what a reference holds that git takes for none, or that was not
+// read.
+const Unreadable = "?"
+
+// own are the references that each worktree has for itself.
+var own = []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"}
+
+// ref is what a reference holds, as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
 	in := d.path
-	if strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/bisect/") && !strings.HasPrefix(name, "refs/worktree/") {
+	if strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		in = d.common
 	}
-	text, err := d.files.text(s, d.top, path.Join(in, name), maxRef)
-	if text = strings.TrimSpace(text); text != "" || err != nil {
+	v, err := d.files.version(s, d.top, path.Join(in, name))
+	if err == nil && (v == nil || v.Mode.IsDir()) {
+		return d.packed(s)[name]
+	}
+	data, err := content(v, maxRef)
+	d.found.More = d.found.More || err != nil
+	if text := held(string(data)); err == nil && text != "" {
 		return text
 	}
-	return d.packed(s)[name]
+	return Unreadable
 }
+
+// held is what a file of a reference says: what is behind an id git does not read.
+func held(text string) string {
+	text = strings.TrimRight(text, blanks)
+	if target, ok := strings.CutPrefix(text, "ref:"); ok {
+		return "ref: " + strings.TrimLeft(target, blanks)
+	}
+	if i := strings.IndexAny(text, blanks); i >= 0 {
+		if _, ok := idOf(text[:i]); ok {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+const blanks = " \t\n\v\f\r"
 
 // packed is packed-refs.
 func (d *dir) packed(s side) map[string]string {
 	if d.packs[s] == nil {
 		d.packs[s] = map[string]string{}
-		text, _ := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
+		text, err := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
+		sorted := strings.HasPrefix(text, "#") && strings.Contains(text[:max(strings.IndexByte(text, '\n'), 0)], " sorted ")
+		bad, last := err != nil, ""
 		for line := range strings.Lines(text) {
-			if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && line[0] != '#' && line[0] != '^' {
-				d.packs[s][name] = id
+			if line[0] == '#' || line[0] == '^' {
+				continue
 			}
+			id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			_, ok := idOf(id)
+			bad = bad || !ok || !valid(name) || d.packs[s][name] != "" || sorted && name < last
+			d.packs[s][name], last = id, name
 		}
+		d.found.More = d.found.More || bad // git would find another one
 	}
 	return d.packs[s]
+}
+
+// valid reports whether git takes a name for that of a reference, see
+// git-check-ref-format(1).
+func valid(name string) bool {
+	odd := func(part string) bool {
+		return part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock")
+	}
+	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) }) &&
+		!strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.HasSuffix(name, ".") &&
+		strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(strings.Split(name, "/"), odd)
 }
 
 // moved lists the references that are others after.
 func (d *dir) moved() (names []string) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
-		rel, ok := strings.CutPrefix(name, d.common+"/")
+		rel, ok := strings.CutPrefix(name, d.path+"/")
 		if ok && strings.HasPrefix(rel, "refs/") && (regular(c[before]) || regular(c[after])) {
 			all[rel] = true
 		}
 	}
-	if d.files.changed[d.common+"/packed-refs"] != nil {
+	if d.main() && d.files.changed[d.common+"/packed-refs"] != nil {
 		for name := range maps.Keys(d.packed(before)) {
 			all[name] = true
 		}
@@ -66,7 +112,7 @@ func (d *dir) moved() (names []string) {
 		}
 	}
 	for name := range all {
-		if d.ref(before, name) != d.ref(after, name) && (name == "HEAD" || d.main()) {
+		if is := d.ref(after, name); d.ref(before, name) != is || is == Unreadable {
 			names = append(names, name)
 		}
 	}
@@ -82,8 +128,18 @@ func (d *dir) refs(s side) map[string]bool {
 			ids[id] = true
 		}
 	}
-	for _, id := range d.packed(s) {
-		add(id)
+	for name, id := range d.packed(s) {
+		if v, err := d.files.version(s, d.top, d.common+"/"+name); err == nil && (v == nil || v.Mode.IsDir()) {
+			add(id)
+		}
+	}
+	heads := func(name string) bool {
+		in, worktree := strings.CutSuffix(strings.TrimPrefix(name, "worktrees/"), "/HEAD")
+		for _, part := range []string{"/gitdir", "/commondir"} {
+			v, err := d.files.version(s, d.top, d.common+"/worktrees/"+in+part)
+			worktree = worktree && err == nil && regular(v)
+		}
+		return name == "HEAD" || valid(name) || worktree && name == "worktrees/"+in+"/HEAD" && !strings.Contains(in, "/")
 	}
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
@@ -93,9 +149,9 @@ func (d *dir) refs(s side) map[string]bool {
 			case err != nil || v == nil || len(ids) >= maxRefs:
 			case v.Mode.IsDir() && depth < maxPaths && (depth > 0 || dir != d.common || name == "refs" || name == "worktrees"):
 				walk(dir+"/"+name, depth+1)
-			case regular(v) && (strings.HasPrefix(dir+"/", d.common+"/refs/") || name == "HEAD"):
+			case regular(v) && heads(strings.TrimPrefix(dir+"/"+name, d.common+"/")):
 				if data, err := content(v, maxRef); err == nil {
-					add(strings.TrimSpace(string(data)))
+					add(held(string(data)))
 				}
 			}
 		}
@@ -134,6 +190,7 @@ func mentioned(text string) map[string]bool {
 // be others.
 func (d *dir) mentions() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
+	named := map[string]bool{} // whether it is there or not
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
 		first, _, _ := strings.Cut(rel, "/")
@@ -145,14 +202,45 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 			data, err := content(v, maxLog)
 			more = more || err != nil && v != nil && v.Mode.Type() != fs.ModeDir
 			both[s] = mentioned(string(data))
+			if side(s) == after {
+				maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
+			}
 		}
 		maps.Copy(were, both[before])
 		maps.Copy(now, both[after])
 	}
+	for id := range now {
+		if !named[id] && !d.store.has(id) {
+			delete(now, id)
+		}
+	}
 	for id := range were {
-		delete(now, id)
+		if !d.store.had(id) {
+			delete(were, id) // what had a name before it was there
+		}
+		if were[id] {
+			delete(now, id)
+		}
 	}
 	return now, were, more || len(now) > maxRefs
+}
+
+// withoutWords is a text without what a person has written, who may name what is not
+// there: of a log the two ids of each line stay, of a message nothing.
+func withoutWords(in, name, text string) string {
+	switch {
+	case slices.Contains([]string{"COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "message"}, name):
+		return ""
+	case in != "logs":
+		return text
+	}
+	var ids strings.Builder
+	for line := range strings.Lines(text) {
+		for _, field := range strings.SplitN(line, " ", 3)[:min(strings.Count(line, " "), 2)] {
+			ids.WriteString(field + " ")
+		}
+	}
+	return ids.String()
 }
 
 // Dropped are the lines of the log of a reference that are not in it any more, without

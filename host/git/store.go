@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -129,6 +130,50 @@ func (s *store) had(id string) bool {
 	return slices.ContainsFunc(s.packs, func(p *pack) bool {
 		if c := s.files.changed[p.path+".idx"]; c != nil && c[before] == nil {
 			return false
+		}
+		_, ok := p.find(id)
+		return ok
+	})
+}
+
+// missing counts the objects that were there and are nowhere any more.
+func (s *store) missing(ctx context.Context) (n int) {
+	gone := map[string]bool{}
+	for name, c := range s.files.changed {
+		rel, ok := strings.CutPrefix(name, s.dir+"/")
+		if !ok || c[before] == nil || c[after] != nil || ctx.Err() != nil {
+			continue
+		}
+		if id, ok := idOf(strings.Replace(rel, "/", "", 1)); ok && rel[2] == '/' {
+			gone[id] = true
+		} else if base := strings.TrimSuffix(strings.TrimSuffix(name, ".idx"), ".pack"); base != name {
+			if p, err := s.openPack(before, base); err == nil && p.load() == nil {
+				for i := range p.count() {
+					gone[p.name(i)] = true
+				}
+				p.close()
+			}
+		}
+	}
+	for id := range gone {
+		if !s.has(id) {
+			n++
+		}
+	}
+	return n
+}
+
+// has reports whether the repository has an object after.
+func (s *store) has(id string) bool {
+	if v, err := s.files.version(after, s.top, s.path(id)); err == nil && v != nil {
+		return true
+	}
+	s.list()
+	return slices.ContainsFunc(s.packs, func(p *pack) bool {
+		for _, end := range []string{".idx", ".pack"} {
+			if c := s.files.changed[p.path+end]; c != nil && c[after] == nil {
+				return false
+			}
 		}
 		_, ok := p.find(id)
 		return ok
