@@ -156,6 +156,20 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 	return d, true
 }
 
+// Shown is [Decision.After], where a rule that outlasts the call allows no change that a
+// person could not be shown: whoever made that rule has agreed to what is shown.
+func (d Decision) Shown(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
+	d, differs = d.After(changes, dirs...)
+	if d.effect != Allow || d.flagged || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
+		return d, differs
+	}
+	if d = d.Told(ctx, changes, dirs...); d.set.Whole() {
+		return d, differs
+	}
+	d.decided(Ask, byDefault("changes that are not shown"), fmt.Sprintf("not all of what it changes can be shown, and the rule %q allows no more than that", d.by.Rule))
+	return d, true
+}
+
 // Told is the decision when a person is told of what the call changes. dirs are the
 // repositories in it.
 func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
