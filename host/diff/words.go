@@ -142,8 +142,7 @@ func (s *Set) unshown(add func(words string, red bool)) {
 			}
 		}
 		if e.Files > 0 {
-			e.Places = places(dirs)
-			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(e), size(e.Bytes))
+			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(places(dirs)), size(e.Bytes))
 			if known {
 				words += ", and nothing comes with it"
 			}
@@ -196,6 +195,7 @@ func (s *Set) Headline(i int) string {
 // cares are what one and several of a care are.
 var cares = map[Care][2]string{
 	Plain:   {"other change", "other changes"},
+	Moved:   {"file moved to another directory", "files moved to another directory"},
 	Open:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
 	Program: {"executable", "executables"},
 	Special: {"path that needs care", "paths that need care"},
@@ -218,7 +218,11 @@ func (s *Set) severalWords(e Entry) string {
 	default:
 		what = fmt.Sprintf("%d %s", e.Files+e.Dirs, cares[e.Care][1])
 	}
-	return fmt.Sprintf("%s: %s (%s)", what, s.placeWords(e), size(e.Bytes))
+	moved := ""
+	if len(e.From) > 0 {
+		moved = ", moved out of: " + s.placeWords(e.From)
+	}
+	return fmt.Sprintf("%s: %s (%s)%s", what, s.placeWords(e.Places), size(e.Bytes), moved)
 }
 
 func directories(n int) string {
@@ -229,13 +233,17 @@ func directories(n int) string {
 }
 
 // placeWords say how many are below which directories.
-func (s *Set) placeWords(e Entry) string {
+func (s *Set) placeWords(places []Place) string {
 	var in []string
-	for _, p := range e.Places {
-		in = append(in, fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir))))
+	for _, p := range places {
+		words := fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir)))
+		if p.Others {
+			words = fmt.Sprintf("%d elsewhere in %s", p.Changes, clip(s.name(p.Dir)))
+		}
+		in = append(in, words)
 	}
 	if len(in) == 1 {
-		return "in " + clip(s.name(e.Places[0].Dir))
+		return "in " + clip(s.name(places[0].Dir))
 	}
 	return strings.Join(in, ", ")
 }
