@@ -524,10 +524,18 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 			}
 		}
 	}
-	each := sharesOf(items, texts, most-len(slices.Concat(titles...)))
+	left := most - len(slices.Concat(titles...))
+	each := sharesOf(items, texts, left)
+	limit := func(i int) int { return each[min(max(items[i].order()-1, 0), 1)] }
+	for i, text := range texts {
+		if limit(i) < min(len(text), leastFolded) { // it is only counted, in a row below
+			each = sharesOf(items, texts, left-1)
+			break
+		}
+	}
 	rows, hidden := make([][]row, len(items)), 0
 	for i, text := range texts {
-		each := each[min(max(items[i].order()-1, 0), 1)]
+		each := limit(i)
 		rows[i] = titles[i]
 		switch {
 		case len(text) <= each:
