@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -130,12 +131,13 @@ func (r *repository) means(d *git.Dir) {
 	if d.More || len(d.Unseen) > 0 {
 		say(Fact{Kind: FactUnseen, Files: d.Unseen, Unseen: true})
 	}
-	for i, ref := range d.Refs {
+	refs := slices.SortedStableFunc(slices.Values(d.Refs), func(a, b git.Ref) int { return cmp.Compare(orderOf(a), orderOf(b)) })
+	for i, ref := range refs {
 		if ref.Name == "HEAD" && ref.After == "" { // its file is told to be gone
 			continue
 		}
-		if i == maxRefs { // those with commits that are lost come first
-			say(Fact{Kind: FactRefs, Count: len(d.Refs) - i, Unseen: len(ref.Lost) > 0})
+		if i == maxRefs {
+			say(Fact{Kind: FactRefs, Count: len(d.Refs) - i, Unseen: true})
 			break
 		}
 		if ref.Name != theStash || len(d.Stashed)+len(d.Dropped) == 0 {
@@ -173,6 +175,25 @@ const (
 	maxFiles = 12
 	maxRefs  = 50
 )
+
+// replaces is where references are that git shows other objects by.
+const replaces = "refs/replace/"
+
+// orderOf is where a reference stands among those of which not all are told: what loses or
+// hides something comes first.
+func orderOf(ref git.Ref) int {
+	switch {
+	case len(ref.Lost) > 0 || ref.LostMore:
+		return 0
+	case strings.HasPrefix(ref.Name, replaces):
+		return 1
+	case ref.After == "":
+		return 2
+	case ref.Before != "" && !ref.Forward:
+		return 3
+	}
+	return 4
+}
 
 // factOf tells of a reference.
 func factOf(ref git.Ref) Fact {

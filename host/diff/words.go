@@ -102,21 +102,54 @@ func (s *Set) Told(most int) (out []Told) {
 	return out
 }
 
-// repository adds what git has done in one, and first what of that nobody has looked at.
+// repository adds what git has done in one: first what of that nobody has looked at, and
+// then what is lost.
 func (s *Set) repository(r Repository, add func(words string, red bool)) {
 	begin := "git: "
 	if name := s.name(r.Root); name != "." {
 		begin = "git in " + name + ": "
 	}
-	told := map[bool][]string{}
-	for _, f := range r.Facts {
-		told[f.Unseen] = append(told[f.Unseen], f.redacted(s.hide).words())
+	told, lost := map[bool][]string{}, []string(nil)
+	for _, f := range r.lossesFirst() {
+		words := f.redacted(s.hide).words()
+		if len(lost) < maxLosses && f.loses() < noLoss && !f.Unseen {
+			lost = append(lost, words)
+		} else {
+			told[f.Unseen] = append(told[f.Unseen], words)
+		}
 	}
 	for _, unseen := range []bool{true, false} {
 		if len(told[unseen]) > 0 {
 			add(begin+strings.Join(told[unseen], "; "), unseen)
 		}
+		for ; unseen && len(lost) > 0; lost = lost[1:] {
+			add(begin+lost[0], false)
+		}
 	}
+}
+
+// maxLosses is how many facts that lose something have a line each.
+const maxLosses = 8
+
+// noLoss is what [Fact.loses] is of all others.
+const noLoss = 3
+
+// loses says what of a repository a fact takes away: the least number is the worst.
+func (f Fact) loses() int {
+	switch {
+	case f.Kind == FactDropped || f.Kind == FactLost:
+		return 0
+	case len(f.Steps) > 0 && f.Kind != FactStashed && f.Kind != FactStopped || f.Guess:
+		return 1
+	case f.Kind == FactRefGone:
+		return 2
+	}
+	return noLoss
+}
+
+// lossesFirst are the facts, the worst losses first.
+func (r Repository) lossesFirst() []Fact {
+	return slices.SortedStableFunc(slices.Values(r.Facts), func(a, b Fact) int { return cmp.Compare(a.loses(), b.loses()) })
 }
 
 // maxUnshown is how many contents that are not shown have a line each.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -156,13 +157,26 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 	p := New(opts)
 	for name, want := range map[string]Effect{
 		"created .git/remotes/origin": Ask, "created .git/branches/main": Ask, "created .git/objects/info/alternates": Ask,
-		"created .git/refs/replace/0123": Ask, "modified .git/objects/ab/cdef": Ask, "modified .git/objects/pack/pack-1.pack": Ask,
+		"created .git/refs/replace/0123": Ask, "created .git/info/grafts": Ask, "modified .git/shallow": Ask, "modified .git/objects/ab/cdef": Ask, "modified .git/objects/pack/pack-1.pack": Ask,
 		"created .git/objects/ab/cdef": Allow, "removed .git/objects/ab/cdef": Allow, "modified .git/objects/info/packs": Allow,
 		"modified .git/objects/pack/multi-pack-index": Allow, "modified .git/refs/heads/main": Allow, "modified .git/index": Allow,
 		"modified .git/HEAD": Allow, "created .git/hooks/pre-commit": Deny,
 	} {
 		kind, file, _ := strings.Cut(name, " ")
 		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
+		if d.effect != want {
+			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
+		}
+	}
+}
+
+// A reference of these may be packed, and its path is that of no file.
+func TestAPackedReplacementAsks(t *testing.T) {
+	opts := staging()
+	opts.Rules = []Rule{rule(t, "bash", SourceUser), rule(t, "bash below /work", SourceUser)}
+	d := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{})
+	for name, want := range map[string]Effect{"refs/replace/0123": Ask, "refs/heads/main": Allow} {
+		d, _ := d.After([]tool.Change{changed(tool.Modified, "/work/.git/packed-refs", 0o644)}, &git.Dir{Path: "/work/.git", Refs: []git.Ref{{Name: name, After: "0123"}}})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
 		}

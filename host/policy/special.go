@@ -132,6 +132,13 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 			s := paths.Special{Pattern: ".git", Care: paths.Asked, What: "a git repository of which not all was looked at", Why: "what it holds may be another thing than is shown"}
 			d.changed = append(d.changed, specialPath{paths.Guest(dir.Path), s})
 		}
+		for _, ref := range dir.Refs { // which may be packed, among others
+			name := paths.Guest(dir.Path) + "/" + ref.Name
+			s, special := askedInGit(tool.Change{}, ref.Name)
+			if special && strings.HasPrefix(ref.Name, replaces) && !slices.ContainsFunc(d.changed, func(s specialPath) bool { return s.path == name }) && !d.policy.answered(&d, name) {
+				d.changed = append(d.changed, specialPath{name, s})
+			}
+		}
 	}
 	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.asksForChanges() {
 		return d.within(changes)
