@@ -462,7 +462,10 @@ func (p *page) changes(q Question, titled bool, most int) {
 	for _, t := range q.Changes.Told(max(most-2, lead)) {
 		i := item{Told: t}
 		if t.Alone() {
-			i.text = q.texts[t.Changes[0]]
+			at := t.Changes[0]
+			i.text = q.texts[at]
+			i.large = i.text == nil && diff.SizeOf(q.Changes.At(at)) > 0 &&
+				!slices.ContainsFunc(q.Changes.Unshown, func(u diff.Unshown) bool { return u.Change == at })
 		}
 		p.folded = p.folded || !t.Alone() && len(t.Changes) > 0
 		items = append(items, i)
@@ -528,7 +531,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	each := sharesOf(items, texts, left)
 	limit := func(i int) int { return each[min(max(items[i].order()-1, 0), 1)] }
 	for i, text := range texts {
-		if limit(i) < min(len(text), leastFolded) { // it is only counted, in a row below
+		if items[i].large || limit(i) < min(len(text), leastFolded) { // it is only counted, in a row below
 			each = sharesOf(items, texts, left-1)
 			break
 		}
@@ -538,6 +541,8 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 		each := limit(i)
 		rows[i] = titles[i]
 		switch {
+		case items[i].large:
+			hidden++
 		case len(text) <= each:
 			rows[i] = append(rows[i], text...)
 		case each < leastFolded:
