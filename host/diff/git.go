@@ -131,8 +131,7 @@ func (r *repository) means(d *git.Dir) {
 	if d.More || len(d.Unseen) > 0 {
 		say(Fact{Kind: FactUnseen, Files: d.Unseen, Unseen: true})
 	}
-	refs := slices.SortedStableFunc(slices.Values(d.Refs), func(a, b git.Ref) int { return cmp.Compare(orderOf(a), orderOf(b)) })
-	for i, ref := range refs {
+	for i, ref := range ordered(d.Refs) {
 		if ref.Name == "HEAD" && ref.After == "" { // its file is told to be gone
 			continue
 		}
@@ -178,6 +177,11 @@ const (
 
 // replaces is where references are that git shows other objects by.
 const replaces = "refs/replace/"
+
+// ordered are references in the order in which these are told.
+func ordered(refs []git.Ref) []git.Ref {
+	return slices.SortedStableFunc(slices.Values(refs), func(a, b git.Ref) int { return cmp.Compare(orderOf(a), orderOf(b)) })
+}
 
 // orderOf is where a reference stands among those of which not all are told: what loses or
 // hides something comes first.

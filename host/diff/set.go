@@ -29,6 +29,7 @@ type Set struct {
 	NoTime       bool      // the context has ended before all was looked at
 
 	why    map[int]Why // of what is unshown
+	dirs   []*git.Dir  // of the repositories
 	held   []Content   // of all repositories; they count on from the changes
 	digest [sha256.Size]byte
 	source *source
@@ -172,7 +173,7 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
-	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
+	s := &Set{Dir: dir, dirs: dirs, source: &source{budget: newBudget()}}
 	found, others := repositories(changes, dirs)
 	var told []tool.Change
 	for _, r := range found {
@@ -529,6 +530,7 @@ func (s *Set) look(ctx context.Context) {
 	for _, r := range s.Repositories {
 		fmt.Fprintf(sums, "%q %#v", r.Root, r.Facts)
 	}
+	fmt.Fprintf(sums, "%q", s.Counted())
 	left, looked := int64(maxShown), 0
 	s.why = map[int]Why{}
 	for _, i := range s.Order() {

@@ -152,6 +152,34 @@ func (r Repository) lossesFirst() []Fact {
 	return slices.SortedStableFunc(slices.Values(r.Facts), func(a, b Fact) int { return cmp.Compare(a.loses(), b.loses()) })
 }
 
+// Counted are lines with the names of all that lines about git count and do not name.
+func (s *Set) Counted() (lines []string) {
+	for _, d := range s.dirs {
+		add := func(what string, names []string) {
+			var all []string
+			for _, name := range names {
+				all = append(all, s.name(name))
+			}
+			if len(names) > maxFiles {
+				lines = append(lines, s.name(d.Path)+", "+what+": "+strings.Join(all, ", "))
+			}
+		}
+		add("as in the worktree", d.Same)
+		add("taken out, but not of the worktree", d.Stays)
+		add("whether to look at these", d.Flagged)
+		add("not looked at", d.Unseen)
+		add("stashed", d.Stashed)
+		add("stashes dropped", d.Dropped)
+		for i, ref := range ordered(d.Refs) {
+			add("commits lost with "+refName(s.concealed(ref.Name)), ref.Lost)
+			if i >= maxRefs {
+				lines = append(lines, s.name(d.Path)+", "+factOf(ref).redacted(s.hide).words())
+			}
+		}
+	}
+	return lines
+}
+
 // maxUnshown is how many contents that are not shown have a line each.
 const maxUnshown = 3
 

@@ -471,6 +471,7 @@ func (p *page) changes(q Question, titled bool, most int) {
 		items = append(items, i)
 		p.look(t.Words)
 	}
+	p.folded = p.folded || len(q.Changes.Counted()) > 0
 	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
 	if rest >= 0 {
 		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })
