@@ -619,6 +619,20 @@ func (s *Set) Text(i int) *Text {
 	return compare(c, before, after, s.hide)
 }
 
+// Hides reports whether a line that comes holds a secret, and so is not shown as it is.
+func (s *Set) Hides() bool {
+	if s == nil || s.hide == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Order(), func(i int) bool {
+		after, _, err := read(s.At(i).After, maxShown)
+		if err != nil || s.hide(after.text) == after.text {
+			return false
+		}
+		return s.Text(i).hidden > 0
+	})
+}
+
 // Of is the change of one text file in unified format, 64 KiB at most, and how many
 // lines it adds and removes, all of them counted. Names are as in [New]. It is empty for
 // what is no text, or has more than 128 KiB before or after, and where secret says yes to

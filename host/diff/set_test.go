@@ -304,11 +304,12 @@ func TestASecretInADifference(t *testing.T) {
 		before, after, want string
 		hidden              int
 	}{
-		"none":                {"a\n", "b\n", "-a\n+b\n", 0},
-		"one":                 {"a\nhunter2\n", "b\nhunter2\n", "-a\n+b\n [redacted]\n", 1},
-		"one and another one": {"k=hunter2\n", "k=hunter2 hunter2\n", "-k=[redacted]\n+k=[redacted] [redacted]\n", 2},
-		"of several lines":    {"a\ntwo\nlines\nb\n", "a\ntwo\nlines\nc\n", " a\n [redacted]\n [redacted]\n-b\n+c\n", 2},
-		"a part of one":       {"a\ntwo\nlines\n", "a\ntwo\nLINES\n", " a\n [redacted]\n-[redacted]\n+LINES\n", 2},
+		"none":                    {"a\n", "b\n", "-a\n+b\n", 0},
+		"one":                     {"a\nhunter2\n", "b\nhunter2\n", "-a\n+b\n [redacted]\n", 1},
+		"one and another one":     {"k=hunter2\n", "k=hunter2 hunter2\n", "-k=[redacted]\n+k=[redacted] [redacted]\n", 2},
+		"of several lines":        {"a\ntwo\nlines\nb\n", "a\ntwo\nlines\nc\n", " a\n [redacted]\n [redacted]\n-b\n+c\n", 2},
+		"of several lines, twice": {"two\nlines\nevil\ntwo\nlines\n", "two\nlines\nEVIL\ntwo\nlines\n", " [redacted]\n [redacted]\n-evil\n+EVIL\n [redacted]\n [redacted]\n", 4},
+		"a part of one":           {"a\ntwo\nlines\n", "a\ntwo\nLINES\n", " a\n [redacted]\n-[redacted]\n+LINES\n", 2},
 	} {
 		text := New(t.Context(), []tool.Change{modified(c.before, c.after)}, "/ws", nil).Redacted(hide).Text(0)
 		got := ""
@@ -316,6 +317,10 @@ func TestASecretInADifference(t *testing.T) {
 			for l := range h.Lines() {
 				got += strings.Repeat(string(l.Op)+l.Text+"\n", l.Times)
 			}
+		}
+		s := New(t.Context(), []tool.Change{modified(c.before, c.after)}, "/ws", nil)
+		if hides := s.Redacted(hide).Hides(); s.Hides() || hides != strings.Contains(c.want, "+k=[redacted]") {
+			t.Errorf("%s: what comes is hidden: %t", name, hides)
 		}
 		if got != c.want || text.Hidden != c.hidden {
 			t.Errorf("%s: %d hidden, got\n%s", name, text.Hidden, got)
