@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -166,6 +167,22 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
+		}
+	}
+}
+
+// A rule that names a directory allows what can be shown, unless a flag has it.
+func TestARuleAllowsNothingUnseen(t *testing.T) {
+	for text, c := range map[string]struct {
+		source Source
+		want   Effect
+	}{"text\n": {SourceUser, Allow}, "\x00": {SourceUser, Ask}, "\x00\x00": {SourceFlag, Allow}, "\x00\x00\x00": {SourceSession, Ask}} {
+		opts := staging()
+		opts.Rules = []Rule{rule(t, "bash below build", c.source)}
+		v := &tool.Version{Mode: 0o644, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+		d, _ := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).Shown(t.Context(), []tool.Change{{Path: "/work/build/a", Kind: tool.Created, After: v}})
+		if _, err := d.RuleFor(ScopeBelow); d.effect != c.want || c.want == Ask && err == nil {
+			t.Errorf("%q, %s: %s, %s; a rule could be made: %v", text, c.source, d.effect, d.reason, err)
 		}
 	}
 }
