@@ -146,6 +146,9 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 			t.Errorf("the question shows %q:\n%s", part, out.String())
 		}
 	}
+	if clean := q.Redacted(known); len(clean.Scopes) != 1 || len(q.Scopes) != 2 {
+		t.Errorf("where what comes holds a secret, an answer can hold for %v", clean.Scopes)
+	}
 	if !strings.Contains(out.String(), "not as it was") || q.Rules[policy.ScopeAlways] != value || q.Changed[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
 		t.Error("what changed is not shown, or was changed")
 	}

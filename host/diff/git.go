@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -8,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -129,12 +132,12 @@ func (r *repository) means(d *git.Dir) {
 	if d.Missing > 0 {
 		say(Fact{Kind: FactLost, Count: d.Missing})
 	}
-	for i, ref := range d.Refs {
+	for i, ref := range ordered(d.Refs) {
 		if ref.Name == "HEAD" && ref.After == "" { // its file is told to be gone
 			continue
 		}
-		if i == maxRefs { // those with commits that are lost come first
-			say(Fact{Kind: FactRefs, Count: len(d.Refs) - i, Unseen: len(ref.Lost) > 0})
+		if i == maxRefs {
+			say(Fact{Kind: FactRefs, Count: len(d.Refs) - i, Unseen: true})
 			break
 		}
 		if ref.Name != theStash || len(d.Stashed)+len(d.Dropped) == 0 {
@@ -173,6 +176,30 @@ const (
 	maxFiles = 12
 	maxRefs  = 50
 )
+
+// replaces is where references are that git shows other objects by.
+const replaces = "refs/replace/"
+
+// ordered are references in the order in which these are told.
+func ordered(refs []git.Ref) []git.Ref {
+	return slices.SortedStableFunc(slices.Values(refs), func(a, b git.Ref) int { return cmp.Compare(orderOf(a), orderOf(b)) })
+}
+
+// orderOf is where a reference stands among those of which not all are told: what loses or
+// hides something comes first.
+func orderOf(ref git.Ref) int {
+	switch {
+	case len(ref.Lost) > 0 || ref.LostMore:
+		return 0
+	case strings.HasPrefix(ref.Name, replaces):
+		return 1
+	case ref.After == "":
+		return 2
+	case ref.Before != "" && !ref.Forward:
+		return 3
+	}
+	return 4
+}
 
 // factOf tells of a reference.
 func factOf(ref git.Ref) Fact {
@@ -216,9 +243,30 @@ var rules = []struct {
 	{"index", (*repository).meant, false},
 	{"info/exclude", func(r *repository, _ inside) bool { return r.fresh }, false},
 	{"logs/", (*repository).log, true},
-	{pattern: "COMMIT_EDITMSG"}, {pattern: "ORIG_HEAD"}, {pattern: "FETCH_HEAD"},
-	{"AUTO_MERGE", func(*repository, inside) bool { return true }, true},
-	{pattern: "description"}, {pattern: "hooks/*.sample"},
+	{pattern: "COMMIT_EDITMSG"},
+	{"ORIG_HEAD", (*repository).ids, false},
+	{"FETCH_HEAD", (*repository).ids, false},
+	{"AUTO_MERGE", (*repository).ids, true},
+	{pattern: "description"}, {pattern: samples},
+}
+
+// samples are the only files that git itself makes executable.
+const samples = "hooks/*.sample"
+
+// ids reports whether each line of a file begins with a hash, as in those that git writes
+// of what it was at.
+func (r *repository) ids(c inside) bool {
+	if c.After == nil {
+		return true
+	}
+	data, err := head(c.After, maxText+1)
+	for line := range strings.Lines(string(data)) {
+		id, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !isHash(id) {
+			return false
+		}
+	}
+	return err == nil && len(data) <= maxText
 }
 
 // meant reports whether what a file means is told: whether its git directory was looked
@@ -246,9 +294,9 @@ func (r *repository) log(c inside) bool {
 	name := strings.TrimPrefix(c.rel, "logs/")
 	lost, ok := git.Dropped(c.Before, c.After)
 	switch {
-	case c.Before == nil || name == theStash:
-	case !ok:
+	case !ok || c.After != nil && !(name == "HEAD" || strings.HasPrefix(name, "refs/")) || c.After != nil && !appended(c.Before, c.After):
 		return false
+	case c.Before == nil || name == theStash:
 	case c.After == nil:
 		r.say(Fact{Kind: FactLogGone, In: c.in, Name: name, Count: len(lost)})
 	case len(lost) > 0:
@@ -256,6 +304,54 @@ func (r *repository) log(c inside) bool {
 	}
 	return true
 }
+
+// logLine is a line of a log of a reference, with what follows the id before in a group.
+var logLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?)\n$`)
+})
+
+// appended reports whether a log of a reference has nothing but such lines, and new ones
+// only behind those that were there, of which some may be gone.
+func appended(before, after *tool.Version) bool {
+	was := map[string][]int{} // where each entry stood, without the id before
+	if before != nil {
+		data, _ := head(before, maxLog)
+		n := 0
+		for line := range strings.Lines(string(data)) {
+			_, entry, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			was[entry], n = append(was[entry], n), n+1
+		}
+	}
+	data, err := head(after, maxLog+1)
+	if err != nil || len(data) > maxLog {
+		return false
+	}
+	next, fresh, passed := 0, false, map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		m := logLine().FindStringSubmatch(line)
+		if m == nil {
+			return false
+		}
+		for entry := m[1]; len(was[entry]) > 0 && was[entry][0] < next; was[entry] = was[entry][1:] {
+			passed[entry] = true
+		}
+		switch at := was[m[1]]; {
+		case len(at) == 0:
+			fresh = true
+		case fresh:
+			return false
+		default:
+			next, was[m[1]] = at[0]+1, at[1:]
+		}
+		if fresh && passed[m[1]] { // it stood further up
+			return false
+		}
+	}
+	return true
+}
+
+// maxLog is how many bytes a log of a reference has at most that is read.
+const maxLog = 16 << 20
 
 // tell says what a change is about, and reports whether there is nothing else to it.
 func (r *repository) tell(c inside) bool {
@@ -300,6 +396,7 @@ func (r *repository) tell(c inside) bool {
 		all := rule.say == nil || rule.say(r, c)
 		// What had another name says where from; what has two is changed by the other one.
 		return all && (c.Kind == tool.Created || c.Kind == tool.Modified) && !forOthers(c.After) &&
+			(c.After.Mode&0o111 == 0 || rule.pattern == samples) &&
 			(c.After.Twin == "" || strings.HasPrefix(c.rel, "objects/"))
 	}
 	return false
@@ -322,11 +419,21 @@ func (r *repository) object(c inside) bool {
 	name, packed := strings.CutPrefix(strings.TrimPrefix(c.rel, "objects/"), "pack/")
 	switch c.Kind {
 	case tool.Created:
-		if !packed && !isHash(strings.Replace(name, "/", "", 1)) {
+		if packed {
+			end := path.Ext(name)
+			name, packed = strings.CutPrefix(strings.TrimSuffix(name, end), "pack-")
+			if !packed || end != ".pack" && end != ".idx" {
+				return false
+			}
+		}
+		if !isHash(strings.Replace(name, "/", "", 1)) {
 			return false
 		}
 		r.created++
 	case tool.Removed:
+		if packed && !strings.HasPrefix(name, "pack-") {
+			return false
+		}
 		r.removed++
 	default: // git writes none anew
 		return false

@@ -29,6 +29,7 @@ type Set struct {
 	NoTime       bool      // the context has ended before all was looked at
 
 	why    map[int]Why // of what is unshown
+	dirs   []*git.Dir  // of the repositories
 	held   []Content   // of all repositories; they count on from the changes
 	digest [sha256.Size]byte
 	source *source
@@ -49,6 +50,7 @@ type Care uint8
 // The cares. [New] is told of two; the others it sees.
 const (
 	Plain   Care = iota
+	Moved        // it is gone from a directory, and in another one now
 	Open         // anybody may write to it now, or it is executed as somebody else
 	Program      // it can be executed now
 	Special      // it is on the list of paths that need care
@@ -79,12 +81,14 @@ type Entry struct {
 	Bytes   int64       // what the files have, or had
 	Members []int       // which changes, as in [Set.At]
 	Places  []Place     // of several
+	From    []Place     // from which directories some of these were moved
 }
 
 // Place is a directory, and how many changes are below it.
 type Place struct {
 	Dir     string
 	Changes int
+	Others  bool // all there that no other place counts
 }
 
 // Why says why a content is not shown.
@@ -169,7 +173,7 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
-	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
+	s := &Set{Dir: dir, dirs: dirs, source: &source{budget: newBudget()}}
 	found, others := repositories(changes, dirs)
 	var told []tool.Change
 	for _, r := range found {
@@ -203,6 +207,16 @@ func (e Entry) order() int {
 	return 0
 }
 
+// news is where it stands where not all have room: what was there before comes first, and
+// what is new before what nothing happens to but a time.
+func (e Entry) news() int {
+	switch e.Change.Kind {
+	case tool.Created, tool.DirectoryCreated:
+		return 1
+	}
+	return 2 * e.order()
+}
+
 func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	known := Plain
 	if care != nil {
@@ -217,13 +231,23 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 		return Gone
 	case known != Plain:
 		return known
-	case c.After == nil || c.After.Mode.Type() == fs.ModeSymlink:
+	case c.After == nil:
 	case regular(c.After) && c.After.Mode&0o111 != 0 && was&0o111 == 0:
 		return Program
-	case bitsForOthers(c.After.Mode)&^was != 0:
+	case c.After.Mode.Type() != fs.ModeSymlink && bitsForOthers(c.After.Mode)&^was != 0:
 		return Open
+	case movedFrom(c) != "":
+		return Moved
 	}
 	return Plain
+}
+
+// movedFrom is the directory that a change takes something out of; empty: it takes nothing.
+func movedFrom(c tool.Change) string {
+	if dir := filepath.Dir(c.From); c.Kind == tool.Renamed && dir != filepath.Dir(c.Path) {
+		return dir
+	}
+	return ""
 }
 
 // minGroup is how many changes there are at least of which some are told as one.
@@ -354,7 +378,8 @@ func (s *Set) short(most int) (out []Entry) {
 			out = append(out, s.several(es))
 		}
 	}
-	plain := byCare[Plain]
+	plain := slices.Clone(byCare[Plain])
+	slices.SortStableFunc(plain, func(a, b Entry) int { return cmp.Compare(a.news(), b.news()) })
 	if room := max(most-len(out), 1); len(plain) > room {
 		out = append(out, plain[:room-1]...)
 		plain = []Entry{s.several(plain[room-1:])}
@@ -365,8 +390,11 @@ func (s *Set) short(most int) (out []Entry) {
 // several is one entry for all of these.
 func (s *Set) several(entries []Entry) Entry {
 	out := Entry{Form: Several, Care: entries[0].Care, Change: entries[0].Change}
-	dirs := map[string]int{}
+	dirs, from := map[string]int{}, map[string]int{}
 	for _, e := range entries {
+		if dir := movedFrom(e.Change); dir != "" { // it stands alone
+			from[dir]++
+		}
 		out.Files, out.Dirs, out.Bytes = out.Files+e.Files, out.Dirs+e.Dirs, out.Bytes+e.Bytes
 		out.Members = append(out.Members, e.Members...)
 		if e.Form == Tree {
@@ -375,7 +403,7 @@ func (s *Set) several(entries []Entry) Entry {
 			dirs[filepath.Dir(e.Change.Path)] += len(e.Members)
 		}
 	}
-	out.Places = places(dirs)
+	out.Places, out.From = places(dirs), places(from)
 	return out
 }
 
@@ -383,7 +411,7 @@ func (s *Set) several(entries []Entry) Entry {
 const maxPlaces = 4
 
 // places are the directories in which so many changes are, or those above them where
-// these are too many. Every change is counted.
+// these are too many; but for those with most of these. Every change is counted.
 func places(dirs map[string]int) (out []Place) {
 	const maxLevels = 16 // below what all have in common
 	top := ""
@@ -395,28 +423,41 @@ func places(dirs map[string]int) (out []Place) {
 			top = filepath.Dir(top)
 		}
 	}
-	best := map[string]int{}
+	all, best := 0, []Place(nil)
 	for _, n := range dirs {
-		best[top] += n
+		all += n
 	}
-	for level := 1; level <= maxLevels; level++ {
+	for level := range maxLevels + 1 {
 		next := map[string]int{}
 		for dir, n := range dirs {
-			next[upTo(dir, len(strings.TrimSuffix(top, "/")), level)] += n
-			if len(next) > maxPlaces {
+			name := top
+			if level > 0 {
+				name = upTo(dir, len(strings.TrimSuffix(top, "/")), level)
+			}
+			next[name] += n
+		}
+		var in []Place
+		for dir, n := range next {
+			in = append(in, Place{Dir: dir, Changes: n})
+		}
+		slices.SortFunc(in, func(a, b Place) int { return cmp.Or(cmp.Compare(b.Changes, a.Changes), strings.Compare(a.Dir, b.Dir)) })
+		if len(in) > maxPlaces {
+			if in[0].Changes < minGroup && 4*in[0].Changes < all {
 				break
 			}
+			rest := Place{Dir: top, Changes: all, Others: true}
+			in = in[:maxPlaces-1]
+			for _, p := range in {
+				rest.Changes -= p.Changes
+			}
+			in = append(in, rest)
 		}
-		if len(next) > maxPlaces {
-			break
-		}
-		best = next
+		best = in
 	}
-	for dir, n := range best {
-		out = append(out, Place{dir, n})
+	if all == 0 {
+		return nil
 	}
-	slices.SortFunc(out, func(a, b Place) int { return cmp.Or(cmp.Compare(b.Changes, a.Changes), strings.Compare(a.Dir, b.Dir)) })
-	return out
+	return best
 }
 
 // upTo is a path with so many names at most behind its first bytes.
@@ -489,6 +530,7 @@ func (s *Set) look(ctx context.Context) {
 	for _, r := range s.Repositories {
 		fmt.Fprintf(sums, "%q %#v", r.Root, r.Facts)
 	}
+	fmt.Fprintf(sums, "%q", s.Counted())
 	left, looked := int64(maxShown), 0
 	s.why = map[int]Why{}
 	for _, i := range s.Order() {
@@ -575,6 +617,20 @@ func (s *Set) Text(i int) *Text {
 		return &Text{Change: c, Err: err}
 	}
 	return compare(c, before, after, s.hide)
+}
+
+// Hides reports whether a line that comes holds a secret, and so is not shown as it is.
+func (s *Set) Hides() bool {
+	if s == nil || s.hide == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Order(), func(i int) bool {
+		after, _, err := read(s.At(i).After, maxShown)
+		if err != nil || s.hide(after.text) == after.text {
+			return false
+		}
+		return s.Text(i).hidden > 0
+	})
 }
 
 // Of is the change of one text file in unified format, 64 KiB at most, and how many

@@ -304,11 +304,12 @@ func TestASecretInADifference(t *testing.T) {
 		before, after, want string
 		hidden              int
 	}{
-		"none":                {"a\n", "b\n", "-a\n+b\n", 0},
-		"one":                 {"a\nhunter2\n", "b\nhunter2\n", "-a\n+b\n [redacted]\n", 1},
-		"one and another one": {"k=hunter2\n", "k=hunter2 hunter2\n", "-k=[redacted]\n+k=[redacted] [redacted]\n", 2},
-		"of several lines":    {"a\ntwo\nlines\nb\n", "a\ntwo\nlines\nc\n", " a\n [redacted]\n [redacted]\n-b\n+c\n", 2},
-		"a part of one":       {"a\ntwo\nlines\n", "a\ntwo\nLINES\n", " a\n [redacted]\n-[redacted]\n+LINES\n", 2},
+		"none":                    {"a\n", "b\n", "-a\n+b\n", 0},
+		"one":                     {"a\nhunter2\n", "b\nhunter2\n", "-a\n+b\n [redacted]\n", 1},
+		"one and another one":     {"k=hunter2\n", "k=hunter2 hunter2\n", "-k=[redacted]\n+k=[redacted] [redacted]\n", 2},
+		"of several lines":        {"a\ntwo\nlines\nb\n", "a\ntwo\nlines\nc\n", " a\n [redacted]\n [redacted]\n-b\n+c\n", 2},
+		"of several lines, twice": {"two\nlines\nevil\ntwo\nlines\n", "two\nlines\nEVIL\ntwo\nlines\n", " [redacted]\n [redacted]\n-evil\n+EVIL\n [redacted]\n [redacted]\n", 4},
+		"a part of one":           {"a\ntwo\nlines\n", "a\ntwo\nLINES\n", " a\n [redacted]\n-[redacted]\n+LINES\n", 2},
 	} {
 		text := New(t.Context(), []tool.Change{modified(c.before, c.after)}, "/ws", nil).Redacted(hide).Text(0)
 		got := ""
@@ -316,6 +317,10 @@ func TestASecretInADifference(t *testing.T) {
 			for l := range h.Lines() {
 				got += strings.Repeat(string(l.Op)+l.Text+"\n", l.Times)
 			}
+		}
+		s := New(t.Context(), []tool.Change{modified(c.before, c.after)}, "/ws", nil)
+		if hides := s.Redacted(hide).Hides(); s.Hides() || hides != strings.Contains(c.want, "+k=[redacted]") {
+			t.Errorf("%s: what comes is hidden: %t", name, hides)
 		}
 		if got != c.want || text.Hidden != c.hidden {
 			t.Errorf("%s: %d hidden, got\n%s", name, text.Hidden, got)
@@ -357,12 +362,14 @@ func TestPlaces(t *testing.T) {
 		dirs string
 		want []Place
 	}{
-		{"/ws/a", []Place{{"/ws/a", 1}}},
-		{"/ws/a /ws/a /ws/b", []Place{{"/ws/a", 2}, {"/ws/b", 1}}},
-		{"/ws/a/1 /ws/a/2 /ws/a/3 /ws/b/1 /ws/b/2", []Place{{"/ws/a", 3}, {"/ws/b", 2}}},
-		{"/a /b /c /d /e", []Place{{"/", 5}}},
-		{"/ws /ws/a /ws/ab", []Place{{"/ws", 1}, {"/ws/a", 1}, {"/ws/ab", 1}}},
-		{"/ws/ab/c /ws/a/c", []Place{{"/ws/a/c", 1}, {"/ws/ab/c", 1}}},
+		{"/ws/a", []Place{{"/ws/a", 1, false}}},
+		{"/ws/a /ws/a /ws/b", []Place{{"/ws/a", 2, false}, {"/ws/b", 1, false}}},
+		{"/ws/a/1 /ws/a/2 /ws/a/3 /ws/b/1 /ws/b/2", []Place{{"/ws/a", 3, false}, {"/ws/b", 2, false}}},
+		{"/a /b /c /d /e", []Place{{"/", 5, false}}},
+		{strings.Repeat("/ws/photos ", 9) + "/ws/a /ws/b /ws/c /ws/d", []Place{{"/ws/photos", 9, false}, {"/ws/a", 1, false}, {"/ws/b", 1, false}, {"/ws", 2, true}}},
+		{strings.Repeat("/ws/x/photos ", 9) + "/ws/x/a /ws/x/b /ws/x/c /ws/y", []Place{{"/ws/x/photos", 9, false}, {"/ws/x/a", 1, false}, {"/ws/x/b", 1, false}, {"/ws", 2, true}}},
+		{"/ws /ws/a /ws/ab", []Place{{"/ws", 1, false}, {"/ws/a", 1, false}, {"/ws/ab", 1, false}}},
+		{"/ws/ab/c /ws/a/c", []Place{{"/ws/a/c", 1, false}, {"/ws/ab/c", 1, false}}},
 	} {
 		dirs := map[string]int{}
 		for dir := range strings.FieldsSeq(c.dirs) {
@@ -371,5 +378,25 @@ func TestPlaces(t *testing.T) {
 		if got := places(dirs); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", c.dirs, got)
 		}
+	}
+}
+
+// Files that are moved out of a directory are told, and where from, however much else there
+// is; and what changes comes before what is new.
+func TestWhatIsMovedAwayIsTold(t *testing.T) {
+	var changes []tool.Change
+	for i := range 40 {
+		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/node_modules/c/%d", i), From: fmt.Sprintf("/ws/docs/%d", i), Kind: tool.Renamed, Before: file("x"), After: file("x")},
+			tool.Change{Path: fmt.Sprintf("/ws/a%d", i), Kind: tool.DirectoryCreated, After: &tool.Version{Mode: fs.ModeDir | 0o755}},
+			tool.Change{Path: fmt.Sprintf("/ws/z/%d/f", i), Kind: tool.Modified, Before: file("x"), After: file("y")})
+	}
+	program := tool.Change{Path: "/ws/bin/a", From: "/ws/scripts/a", Kind: tool.Renamed, Before: file("x"), After: file("x")}
+	program.After.Mode = 0o755
+	lines := New(t.Context(), append(changes, program), "/ws", nil).Told(10)
+	if lines[1].Words != "40 files moved to another directory: in node_modules/c (40 bytes), moved out of: in docs" || lines[1].Care != Moved {
+		t.Errorf("%+v", lines[1])
+	}
+	if lines[0].Words != "renamed bin/a from scripts/a (mode -rwxr-xr-x, before -rw-r--r--)" || !strings.HasPrefix(lines[2].Words, "modified z/") {
+		t.Errorf("%q, %q", lines[0].Words, lines[2].Words)
 	}
 }

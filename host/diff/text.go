@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"iter"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +21,8 @@ type Text struct {
 	Added, Removed int    // lines
 	Hidden         int    // lines in which something is hidden
 	Err            error  // why nothing of it is shown
+
+	hidden int // those of Hidden that come
 }
 
 // Hunk is a place of a file where lines differ, with those around them.
@@ -282,6 +283,9 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 				}
 				if shown != text {
 					t.Hidden++
+					if r.Op == '+' {
+						t.hidden++
+					}
 				}
 				out.WriteString(shown + line[len(text):])
 				if r.Op != '+' {
@@ -297,7 +301,8 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 }
 
 // clean are the lines of a text without secrets; nil if there are none in it. Where a
-// secret has several lines, each is concealed.
+// secret has several lines, each is concealed, and no line stays that the text has not
+// without secrets.
 func clean(text string, hide func(string) string) []string {
 	hidden := hide(text)
 	if hidden == text {
@@ -308,19 +313,20 @@ func clean(text string, hide func(string) string) []string {
 	if len(raw) == len(lines) {
 		return lines
 	}
-	first := 0
-	for first < min(len(raw), len(lines)) && raw[first] == lines[first] {
-		first++
+	edits := []udiff.Edit{{Start: 0, End: len(text)}}
+	if len(raw)+len(lines) <= maxCompared {
+		edits = udiff.Lines(text, hidden)
 	}
-	last := 0
-	for last < min(len(raw), len(lines))-first && raw[len(raw)-1-last] == lines[len(lines)-1-last] {
-		last++
+	at, line := 0, 0
+	for _, e := range edits {
+		line += lineCount(text[at:e.Start])
+		for range lineCount(text[e.Start:e.End]) {
+			raw[line] = concealed
+			line++
+		}
+		at = e.End
 	}
-	out := slices.Clone(raw)
-	for i := first; i < len(raw)-last; i++ {
-		out[i] = concealed
-	}
-	return out
+	return raw
 }
 
 // texts are the contents of a change, of most bytes at most each.

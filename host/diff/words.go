@@ -102,21 +102,82 @@ func (s *Set) Told(most int) (out []Told) {
 	return out
 }
 
-// repository adds what git has done in one, and first what of that nobody has looked at.
+// repository adds what git has done in one: first what of that nobody has looked at, and
+// then what is lost.
 func (s *Set) repository(r Repository, add func(words string, red bool)) {
 	begin := "git: "
 	if name := s.name(r.Root); name != "." {
 		begin = "git in " + name + ": "
 	}
-	told := map[bool][]string{}
-	for _, f := range r.Facts {
-		told[f.Unseen] = append(told[f.Unseen], f.redacted(s.hide).words())
+	told, lost := map[bool][]string{}, []string(nil)
+	for _, f := range r.lossesFirst() {
+		words := f.redacted(s.hide).words()
+		if len(lost) < maxLosses && f.loses() < noLoss && !f.Unseen {
+			lost = append(lost, words)
+		} else {
+			told[f.Unseen] = append(told[f.Unseen], words)
+		}
 	}
 	for _, unseen := range []bool{true, false} {
 		if len(told[unseen]) > 0 {
 			add(begin+strings.Join(told[unseen], "; "), unseen)
 		}
+		for ; unseen && len(lost) > 0; lost = lost[1:] {
+			add(begin+lost[0], false)
+		}
 	}
+}
+
+// maxLosses is how many facts that lose something have a line each.
+const maxLosses = 8
+
+// noLoss is what [Fact.loses] is of all others.
+const noLoss = 3
+
+// loses says what of a repository a fact takes away: the least number is the worst.
+func (f Fact) loses() int {
+	switch {
+	case f.Kind == FactDropped || f.Kind == FactLost:
+		return 0
+	case len(f.Steps) > 0 && f.Kind != FactStashed && f.Kind != FactStopped || f.Guess:
+		return 1
+	case f.Kind == FactRefGone:
+		return 2
+	}
+	return noLoss
+}
+
+// lossesFirst are the facts, the worst losses first.
+func (r Repository) lossesFirst() []Fact {
+	return slices.SortedStableFunc(slices.Values(r.Facts), func(a, b Fact) int { return cmp.Compare(a.loses(), b.loses()) })
+}
+
+// Counted are lines with the names of all that lines about git count and do not name.
+func (s *Set) Counted() (lines []string) {
+	for _, d := range s.dirs {
+		add := func(what string, names []string) {
+			var all []string
+			for _, name := range names {
+				all = append(all, s.name(name))
+			}
+			if len(names) > maxFiles {
+				lines = append(lines, s.name(d.Path)+", "+what+": "+strings.Join(all, ", "))
+			}
+		}
+		add("as in the worktree", d.Same)
+		add("taken out, but not of the worktree", d.Stays)
+		add("whether to look at these", d.Flagged)
+		add("not looked at", d.Unseen)
+		add("stashed", d.Stashed)
+		add("stashes dropped", d.Dropped)
+		for i, ref := range ordered(d.Refs) {
+			add("commits lost with "+refName(s.concealed(ref.Name)), ref.Lost)
+			if i >= maxRefs {
+				lines = append(lines, s.name(d.Path)+", "+factOf(ref).redacted(s.hide).words())
+			}
+		}
+	}
+	return lines
 }
 
 // maxUnshown is how many contents that are not shown have a line each.
@@ -142,8 +203,7 @@ func (s *Set) unshown(add func(words string, red bool)) {
 			}
 		}
 		if e.Files > 0 {
-			e.Places = places(dirs)
-			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(e), size(e.Bytes))
+			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(places(dirs)), size(e.Bytes))
 			if known {
 				words += ", and nothing comes with it"
 			}
@@ -196,6 +256,7 @@ func (s *Set) Headline(i int) string {
 // cares are what one and several of a care are.
 var cares = map[Care][2]string{
 	Plain:   {"other change", "other changes"},
+	Moved:   {"file moved to another directory", "files moved to another directory"},
 	Open:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
 	Program: {"executable", "executables"},
 	Special: {"path that needs care", "paths that need care"},
@@ -218,7 +279,11 @@ func (s *Set) severalWords(e Entry) string {
 	default:
 		what = fmt.Sprintf("%d %s", e.Files+e.Dirs, cares[e.Care][1])
 	}
-	return fmt.Sprintf("%s: %s (%s)", what, s.placeWords(e), size(e.Bytes))
+	moved := ""
+	if len(e.From) > 0 {
+		moved = ", moved out of: " + s.placeWords(e.From)
+	}
+	return fmt.Sprintf("%s: %s (%s)%s", what, s.placeWords(e.Places), size(e.Bytes), moved)
 }
 
 func directories(n int) string {
@@ -229,13 +294,17 @@ func directories(n int) string {
 }
 
 // placeWords say how many are below which directories.
-func (s *Set) placeWords(e Entry) string {
+func (s *Set) placeWords(places []Place) string {
 	var in []string
-	for _, p := range e.Places {
-		in = append(in, fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir))))
+	for _, p := range places {
+		words := fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir)))
+		if p.Others {
+			words = fmt.Sprintf("%d elsewhere in %s", p.Changes, clip(s.name(p.Dir)))
+		}
+		in = append(in, words)
 	}
 	if len(in) == 1 {
-		return "in " + clip(s.name(e.Places[0].Dir))
+		return "in " + clip(s.name(places[0].Dir))
 	}
 	return strings.Join(in, ", ")
 }

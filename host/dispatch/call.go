@@ -95,7 +95,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	// Decide about what it has changed, on a stage and nowhere else yet, if that was
 	// put off. Some changes are asked about each time.
 	result, changes, dirs := p.look(ctx, grant, result, staged)
-	switch decision, differs := decision.After(changes, dirs...); {
+	switch decision, differs := decision.Shown(ctx, changes, dirs...); {
 	case !grant.Rehearsal() && !differs: // that was decided before it ran
 	case len(changes) == 0 && decision.OnlyChanges(): // nothing is left to be asked about
 		p.first = append(p.first, p.draft(session.TypeDecision, p.unasked(decision)))

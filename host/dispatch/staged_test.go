@@ -199,18 +199,27 @@ func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []tool.Change
 		holds   bool
+		then    []tool.Change // of the second call, if they are others
+		flag    bool          // the command line of this run allows it
 	}{
-		"text":                {many(30, aFile("x", "hello\n")), true},
-		"no text":             {append(many(30, aFile("x", "hello\n")), aFile("y", "\x00")), false},
-		"no text, which goes": {[]tool.Change{gone}, true},
-		"too much":            {[]tool.Change{large}, false},
-		"too many":            {many(10_001, aFile("x", "hello\n")), false},
+		"text":                                 {changes: many(30, aFile("x", "hello\n")), holds: true},
+		"no text":                              {changes: append(many(30, aFile("x", "hello\n")), aFile("y", "\x00"))},
+		"no text, which goes":                  {changes: []tool.Change{gone}, holds: true},
+		"too much":                             {changes: []tool.Change{large}},
+		"too many":                             {changes: many(10_001, aFile("x", "hello\n"))},
+		"text, and then no text":               {changes: many(1, aFile("x", "hello\n")), then: many(1, aFile("x", "\x00"))},
+		"text, and then another one":           {changes: many(1, aFile("x", "hello\n")), then: many(1, aFile("y", "bye\n")), holds: true},
+		"no text, allowed on the command line": {changes: many(1, aFile("x", "\x00")), flag: true},
 	} {
 		for _, scope := range []policy.Scope{policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways, policy.ScopeBelow, policy.ScopeKeepBelow} {
 			if c.holds && (scope == policy.ScopeProject || scope == policy.ScopeBelow || scope == policy.ScopeKeepBelow) || len(c.changes) > 1000 && scope != policy.ScopeSession {
 				continue // it is not offered here; or slow
 			}
-			w := newWorld(t, policy.Options{})
+			opts, want := policy.Options{}, map[bool]int{true: 1, false: 2}[c.holds]
+			if c.flag {
+				opts.Rules, want = []policy.Rule{{Effect: policy.Allow, Tool: "file_write", Source: policy.SourceUser}, {Effect: policy.Allow, Tool: "file_write", Source: policy.SourceFlag}}, 0
+			}
+			w := newWorld(t, opts)
 			w.changes = c.changes
 			asked, offered := 0, false
 			w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
@@ -224,8 +233,11 @@ func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 				if r, err := w.call(t.Context(), call); err != nil || r.Err != nil {
 					t.Fatalf("%s: %+v, %v", name, r, err)
 				}
+				if c.then != nil {
+					w.changes = c.then
+				}
 			}
-			if asked != map[bool]int{true: 1, false: 2}[c.holds] || offered != c.holds {
+			if asked != want || offered != c.holds {
 				t.Errorf("%s, %s: %d questions, more than once is offered: %t", name, scope, asked, offered)
 			}
 		}

@@ -95,13 +95,13 @@ func (d Decision) within(changes []tool.Change) (_ Decision, differs bool) {
 	defer p.mu.RUnlock()
 	var best *Rule
 	p.candidates(&d, args, func(_ int, r *Rule) {
-		if r.Below == "" || best != nil && rank(best.Source) <= rank(r.Source) {
+		if r.Below == "" || best != nil && rank(best.Source) <= rank(r.Source) && (d.flagged || r.Source != SourceFlag) {
 			return
 		}
 		dir := paths.Absolute(r.Below, d.call.Cwd)
 		outside := func(name string) bool { return !paths.In(name, dir) }
 		if r.counts(&d, args) == match.Yes && p.holds(&r.Bound, d.entry) && !slices.ContainsFunc(names, outside) {
-			best = r
+			best, d.flagged = r, d.flagged || r.Source == SourceFlag
 		}
 	})
 	if best != nil {

@@ -2,11 +2,13 @@ package policy
 
 import (
 	"cmp"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -156,13 +158,42 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 	p := New(opts)
 	for name, want := range map[string]Effect{
 		"created .git/remotes/origin": Ask, "created .git/branches/main": Ask, "created .git/objects/info/alternates": Ask,
-		"created .git/refs/replace/0123": Ask, "modified .git/objects/ab/cdef": Ask, "modified .git/objects/pack/pack-1.pack": Ask,
+		"created .git/refs/replace/0123": Ask, "created .git/info/grafts": Ask, "modified .git/shallow": Ask, "modified .git/objects/ab/cdef": Ask, "modified .git/objects/pack/pack-1.pack": Ask,
 		"created .git/objects/ab/cdef": Allow, "removed .git/objects/ab/cdef": Allow, "modified .git/objects/info/packs": Allow,
 		"modified .git/objects/pack/multi-pack-index": Allow, "modified .git/refs/heads/main": Allow, "modified .git/index": Allow,
 		"modified .git/HEAD": Allow, "created .git/hooks/pre-commit": Deny,
 	} {
 		kind, file, _ := strings.Cut(name, " ")
 		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
+		if d.effect != want {
+			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
+		}
+	}
+}
+
+// A rule that names a directory allows what can be shown, unless a flag has it.
+func TestARuleAllowsNothingUnseen(t *testing.T) {
+	for text, c := range map[string]struct {
+		source Source
+		want   Effect
+	}{"text\n": {SourceUser, Allow}, "\x00": {SourceUser, Ask}, "\x00\x00": {SourceFlag, Allow}, "\x00\x00\x00": {SourceSession, Ask}} {
+		opts := staging()
+		opts.Rules = []Rule{rule(t, "bash below build", c.source)}
+		v := &tool.Version{Mode: 0o644, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+		d, _ := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).Shown(t.Context(), []tool.Change{{Path: "/work/build/a", Kind: tool.Created, After: v}})
+		if _, err := d.RuleFor(ScopeBelow); d.effect != c.want || c.want == Ask && err == nil {
+			t.Errorf("%q, %s: %s, %s; a rule could be made: %v", text, c.source, d.effect, d.reason, err)
+		}
+	}
+}
+
+// A reference of these may be packed, and its path is that of no file.
+func TestAPackedReplacementAsks(t *testing.T) {
+	opts := staging()
+	opts.Rules = []Rule{rule(t, "bash", SourceUser), rule(t, "bash below /work", SourceUser)}
+	d := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{})
+	for name, want := range map[string]Effect{"refs/replace/0123": Ask, "refs/heads/main": Allow} {
+		d, _ := d.After([]tool.Change{changed(tool.Modified, "/work/.git/packed-refs", 0o644)}, &git.Dir{Path: "/work/.git", Refs: []git.Ref{{Name: name, After: "0123"}}})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
 		}

@@ -212,6 +212,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 			deciding = append(deciding, i)
 		}
 		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
+		d.flagged = d.flagged || effect == Allow && r.Source == SourceFlag
 		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
 			best, bestEffect, bestTruth = i, effect, t
 		}

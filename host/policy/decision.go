@@ -48,6 +48,7 @@ type Decision struct {
 	reason  string
 	floor   bool      // it asks whatever anybody has answered
 	exact   bool      // a flag of this run allows the very command
+	flagged bool      // a flag of this run allows it
 	insists string    // why a process asks whatever rules say; empty: it does not
 	online  bool      // the process asks for the network
 	changes Changes   // what becomes of what the process changes

@@ -58,6 +58,9 @@ func newInRepository(c tool.Change, name string) bool {
 	return strings.HasSuffix(name, ".sample")
 }
 
+// replaces is where references are that git shows other objects by.
+const replaces = "refs/replace/"
+
 // askedInGit are changes in .git that no command of every day makes, and that say more
 // than what git tells of itself.
 func askedInGit(c tool.Change, rel string) (s paths.Special, special bool) {
@@ -68,7 +71,7 @@ func askedInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 		s.What, s.Why = "what a remote is called", "it says what git pulls from and pushes to"
 	case rel == "objects/info/alternates", rel == "objects/info/http-alternates":
 		s.What, s.Why = "another place of a repository's objects", "what is there counts as its own"
-	case strings.HasPrefix(rel, "refs/replace/"):
+	case strings.HasPrefix(rel, replaces), rel == "info/grafts", rel == "shallow":
 		s.What, s.Why = "what stands for an object of a repository", "git shows that instead of the object"
 	case object && !strings.HasSuffix(rel, "/multi-pack-index"):
 		s.What, s.Why = "an object of a repository", "git believes that it holds what it held"

@@ -6,14 +6,17 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Redacted is the question without secrets, for whoever shows it. What runs, and
+// Redacted is the question without secrets, for whoever shows it. Where these are in what
+// comes, an answer to it holds for this call alone. What runs, and
 // what the answer is bound to, is the call of the question as it was put.
 func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.Of, &q.First, &q.Command, &q.Dir, &q.Says, &q.Output, &q.Warning, &q.Opens, &q.Allow} {
 		*text = r.Text(*text)
 	}
-	q.Changes = q.Changes.Redacted(r.Text)
+	if q.Changes = q.Changes.Redacted(r.Text); len(q.Scopes) > 1 && q.Changes.Hides() {
+		q.Scopes, q.Rules = []Scope{ScopeOnce}, nil
+	}
 	q.Paths, q.Network = slices.Clone(q.Paths), slices.Clone(q.Network)
 	for _, texts := range [][]string{q.Paths, q.Network} {
 		for i := range texts {

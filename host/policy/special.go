@@ -132,6 +132,13 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 			s := paths.Special{Pattern: ".git", Care: paths.Asked, What: "a git repository of which not all was looked at", Why: "what it holds may be another thing than is shown"}
 			d.changed = append(d.changed, specialPath{paths.Guest(dir.Path), s})
 		}
+		for _, ref := range dir.Refs { // which may be packed, among others
+			name := paths.Guest(dir.Path) + "/" + ref.Name
+			s, special := askedInGit(tool.Change{}, ref.Name)
+			if special && strings.HasPrefix(ref.Name, replaces) && !slices.ContainsFunc(d.changed, func(s specialPath) bool { return s.path == name }) && !d.policy.answered(&d, name) {
+				d.changed = append(d.changed, specialPath{name, s})
+			}
+		}
 	}
 	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.asksForChanges() {
 		return d.within(changes)
@@ -153,6 +160,20 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 		d.effect, d.by = Ask, byDefault("asked "+d.changed[0].Pattern)
 	}
 	d.reason = reason
+	return d, true
+}
+
+// Shown is [Decision.After], where a rule that outlasts the call allows no change that a
+// person could not be shown: whoever made that rule has agreed to what is shown.
+func (d Decision) Shown(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
+	d, differs = d.After(changes, dirs...)
+	if d.effect != Allow || d.flagged || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
+		return d, differs
+	}
+	if d = d.Told(ctx, changes, dirs...); d.set.Whole() {
+		return d, differs
+	}
+	d.decided(Ask, byDefault("changes that are not shown"), fmt.Sprintf("not all of what it changes can be shown, and the rule %q allows no more than that", d.by.Rule))
 	return d, true
 }
 

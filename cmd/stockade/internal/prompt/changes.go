@@ -160,7 +160,8 @@ func texts(set *diff.Set) map[int]*diff.Text {
 // item is a line that tells of changes, with the difference if it tells of one alone.
 type item struct {
 	diff.Told
-	text *diff.Text
+	text  *diff.Text
+	large bool // there is a text, and it is too large to be shown at once
 }
 
 // order is where a line stands among those without a care: what was there before, and

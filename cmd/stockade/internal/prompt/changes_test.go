@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -171,6 +172,44 @@ func TestEachChangeHasARow(t *testing.T) {
 			if named[i] != 1 {
 				t.Fatalf("seed %d: %q is named %d times behind [d]", seed, changes[i].Path, named[i])
 			}
+		}
+	}
+}
+
+// Behind [d] each name stands that a line about git only counts, and is offered for it.
+func TestAllNamesOfGit(t *testing.T) {
+	for name, c := range map[string]struct {
+		dir  func(names []string) *git.Dir
+		want string // the last name, in words
+	}{
+		"the same":  {func(n []string) *git.Dir { return &git.Dir{Same: n} }, "f99"},
+		"taken out": {func(n []string) *git.Dir { return &git.Dir{Stays: n} }, "f99"},
+		"flags":     {func(n []string) *git.Dir { return &git.Dir{Flagged: n} }, "f99"},
+		"stashes":   {func(n []string) *git.Dir { return &git.Dir{Dropped: n} }, "f99"},
+		"commits lost": {func(n []string) *git.Dir {
+			return &git.Dir{Refs: []git.Ref{{Name: "refs/heads/x", Before: "a", After: "b", Lost: n}}}
+		}, "f99"},
+		"many references": {func(n []string) *git.Dir {
+			d := &git.Dir{}
+			for _, name := range n {
+				d.Refs = append(d.Refs, git.Ref{Name: "refs/tags/" + name, After: "b"})
+			}
+			return d
+		}, "tag f99 at b"},
+	} {
+		var names []string
+		for i := range 100 {
+			names = append(names, fmt.Sprintf("f%02d", i))
+		}
+		dir := c.dir(names)
+		dir.Path = "/ws/.git"
+		q := bash()
+		q.Changes = diff.New(t.Context(), []tool.Change{{Path: "/ws/.git/packed-refs", Kind: tool.Created, After: version("x")}}, "/ws", nil, dir)
+		p, v := One(q), View{Width: 5000, Height: 4000}
+		rows := lines(append(p.Rows(v), p.Keys(v)...))
+		all, _ := pages(t, p, v)
+		if strings.Contains(rows, c.want) || !strings.Contains(rows, "[d]") || !strings.Contains(lines(all), c.want) {
+			t.Errorf("%s: the question is\n%s\nand all of it\n%s", name, rows, lines(all))
 		}
 	}
 }

@@ -462,12 +462,16 @@ func (p *page) changes(q Question, titled bool, most int) {
 	for _, t := range q.Changes.Told(max(most-2, lead)) {
 		i := item{Told: t}
 		if t.Alone() {
-			i.text = q.texts[t.Changes[0]]
+			at := t.Changes[0]
+			i.text = q.texts[at]
+			i.large = i.text == nil && diff.SizeOf(q.Changes.At(at)) > 0 &&
+				!slices.ContainsFunc(q.Changes.Unshown, func(u diff.Unshown) bool { return u.Change == at })
 		}
 		p.folded = p.folded || !t.Alone() && len(t.Changes) > 0
 		items = append(items, i)
 		p.look(t.Words)
 	}
+	p.folded = p.folded || len(q.Changes.Counted()) > 0
 	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
 	if rest >= 0 {
 		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })
@@ -524,12 +528,22 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 			}
 		}
 	}
-	each := sharesOf(items, texts, most-len(slices.Concat(titles...)))
+	left := most - len(slices.Concat(titles...))
+	each := sharesOf(items, texts, left)
+	limit := func(i int) int { return each[min(max(items[i].order()-1, 0), 1)] }
+	for i, text := range texts {
+		if items[i].large || limit(i) < min(len(text), leastFolded) { // it is only counted, in a row below
+			each = sharesOf(items, texts, left-1)
+			break
+		}
+	}
 	rows, hidden := make([][]row, len(items)), 0
 	for i, text := range texts {
-		each := each[min(max(items[i].order()-1, 0), 1)]
+		each := limit(i)
 		rows[i] = titles[i]
 		switch {
+		case items[i].large:
+			hidden++
 		case len(text) <= each:
 			rows[i] = append(rows[i], text...)
 		case each < leastFolded:

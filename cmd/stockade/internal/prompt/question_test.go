@@ -247,6 +247,11 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      ! p.png: it is no text (1 byte)
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
+		"a large text": {policy.Question{Tool: "file_write", Reason: "it changes files", Changes: set(created("dst", strings.Repeat("a line\n", 30_000))), Scopes: []policy.Scope{policy.ScopeOnce}}, `
+  file_write  created dst (210000 bytes)
+     ~ what changes in 1 of 1 files is folded
+  Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
+`},
 		"several files, and one that is no text": {policy.Question{
 			Tool: "bash", Reason: "it changes files", Command: "x", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce},
 			Changes: set(created("b", "--- a/x\n"), edited("p.png", "\x00", "\x00\x01"), removed("a b", "1\n")),

@@ -73,6 +73,7 @@ func (w *whole) begin(p *page, q Question) {
 			p.barred(p.title(item{Told: t}), 0)
 		}
 	}
+	p.lines(q.Changes.Counted(), 0)
 	w.next = append(w.next, q.Changes.Order()...)
 }
 
