@@ -178,6 +178,8 @@ func TestWhatGitDoes(t *testing.T) {
 		{"a tag of a file", "", "git tag -m t t HEAD:a", []string{"git: not all of what commits and the index hold could be looked at", "git: tag t at HASH"}},
 		{"a message that names what is not there", "", "i=1234567890123456789012345678901234567890; git commit -q --allow-empty -m \"pick $i\" -m \"(cherry picked from commit $i)\"", []string{`git: 1 commit on main: "pick 1234567890123456789012345678901234567890"`}},
 		{"a pack that is gone", "git gc -q", "rm -f .git/objects/pack/*.pack", []string{"git: 3 objects lost"}},
+		{"packed-refs that is not in order", "git commit -q --allow-empty -m two; git pack-refs --all", "(echo '# pack-refs with: peeled fully-peeled sorted'; for i in x main; do echo $(git rev-parse HEAD) refs/heads/$i; done) > p; mv p .git/packed-refs", []string{"git: not all of what commits and the index hold could be looked at", "git: branch x at HASH"}},
+		{"HEAD through another reference", pr + "; git update-ref refs/pull/1 main; git symbolic-ref HEAD refs/pull/1", "git update-ref refs/pull/1 pr", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", "git: pull/1 moves from HASH to HASH, which follows it"}},
 		{"references packed", "git branch x; git tag t", "git pack-refs --all", []string{"git: 4 changes of its own"}},
 		{"stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash drop -q stash@{1}", []string{`git: stashes dropped: "On main: s2"`}},
 		{"all stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash clear", []string{`git: stashes dropped: "On main: s1", "On main: s2", "On main: s3"`}},

@@ -67,7 +67,8 @@ func (d *dir) packed(s side) map[string]string {
 	if d.packs[s] == nil {
 		d.packs[s] = map[string]string{}
 		text, err := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
-		sorted := strings.HasPrefix(text, "#") && strings.Contains(text[:max(strings.IndexByte(text, '\n'), 0)], " sorted ")
+		head, _, _ := strings.Cut(text, "\n")
+		sorted := strings.HasPrefix(head, "#") && slices.Contains(strings.Fields(head), "sorted")
 		bad, last := err != nil, ""
 		for line := range strings.Lines(text) {
 			if line[0] == '#' || line[0] == '^' {
