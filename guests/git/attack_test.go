@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -387,12 +388,19 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Errorf("what was answered for is not shown: %q", out.Output)
 	}
 	// One that cannot be opened nobody has said yes to: there the host lets nothing be seen.
-	if err := os.Remove(".env"); err != nil {
-		t.Fatal(err)
-	}
-	f.fails(args{Operation: "blame", Path: ".env", Revision: "HEAD"}, "denied", "looks like a secret")
-	if out := f.works(args{Operation: "show", Path: ".env"}); strings.Contains(out.Output, "swordfish") {
-		t.Errorf("what nobody has answered for is shown: %q", out.Output)
+	// Nor has anybody where there is no file by that name any more.
+	for _, make := range []string{"", "ln -s plain .env", "mkdir .env", "mv conf c2; ln -s c2 conf"} {
+		if out, err := exec.Command("sh", "-c", "rm -rf .env; "+make).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, name := range []string{".env", "conf/.aws/credentials"} {
+			if name == ".env" || strings.HasPrefix(make, "mv") {
+				f.fails(args{Operation: "blame", Path: name, Revision: "HEAD"}, "denied", "looks like a secret")
+				if out := f.works(args{Operation: "show", Path: name}); strings.Contains(out.Output, "swordfish") {
+					t.Errorf("%s: what nobody has answered for is shown: %q", make, out.Output)
+				}
+			}
+		}
 	}
 }
 
