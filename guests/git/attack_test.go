@@ -596,10 +596,29 @@ func TestSearchForSecrets(t *testing.T) {
 			t.Errorf("found %+v", out)
 		}
 	})
+	t.Run("before a shallow commit it leaves off at none", func(t *testing.T) {
+		f := newFixture(t)
+		f.put("x/.env", "s")
+		f.commit("one")
+		f.run("rm", "-q", "x/.env")
+		f.put("a", "")
+		f.commit("two")
+		f.run("clone", "-q", "--depth", "1", "file://"+strings.TrimSpace(f.run("rev-parse", "--show-toplevel")), "shallow")
+		if out := search(f, "shallow/.git", ""); len(out.Names)+len(out.Tips) > 0 || !out.Whole {
+			t.Errorf("found %+v", out)
+		}
+	})
 	t.Run("what cannot be read is not clean", func(t *testing.T) {
 		f := newFixture(t)
 		f.put("x/a", "s")
 		f.commit("one")
+		f.put(".git/refs/heads/gone", none+"\n")
+		if out := search(f, ".git", ""); out.Whole {
+			t.Errorf("a reference to what is missing: %+v", out)
+		}
+		if err := os.Remove(".git/refs/heads/gone"); err != nil {
+			t.Fatal(err)
+		}
 		id := strings.TrimSpace(f.run("rev-parse", "HEAD:x"))
 		if err := os.Remove(".git/objects/" + id[:2] + "/" + id[2:]); err != nil {
 			t.Fatal(err)

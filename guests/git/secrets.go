@@ -209,7 +209,7 @@ func (s *secretSearch) tips() (from []*repo.Link, err error) {
 			s.Tips = append(s.Tips, l.ID.String())
 		}
 	}
-	if len(s.Tips) > maxTips {
+	if len(s.Tips) > maxTips || s.Shallow() { // what is before these can still come
 		s.Tips = []string{}
 	}
 	return from, nil
@@ -219,9 +219,7 @@ func (s *secretSearch) tips() (from []*repo.Link, err error) {
 func (s *secretSearch) tip(id repo.ID, depth int) (*repo.Link, error) {
 	kind, err := s.Kind(id)
 	switch {
-	case repo.IsMissing(err):
-		return nil, nil // a log names what is not there any more
-	case err != nil:
+	case err != nil: // also what is missing: it can come without a change of what names it
 		return nil, err
 	case kind == repo.KindCommit:
 		return s.Link(id)
