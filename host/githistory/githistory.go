@@ -93,12 +93,12 @@ func (s *Store) get(repository, objects string) (known, bool) {
 }
 
 // Known says what is known of a repository as it is now, by its common git directory. ok
-// is false if it has to be looked at.
+// is false if it has to be looked at. One that cannot be told from what it was is not whole.
 func (s *Store) Known(repository string) (_ policy.History, ok bool) {
 	objects, state := stateOf(repository)
 	k, ok := s.get(repository, objects)
-	out := policy.History{Repository: repository, Names: k.Names, Whole: k.Whole, Commits: k.Commits}
-	return out, ok && (len(k.Names) > 0 || k.State == state && state != "")
+	out := policy.History{Repository: repository, Names: k.Names, Whole: k.Whole && state != "", Commits: k.Commits}
+	return out, ok && (len(k.Names) > 0 || k.State == state)
 }
 
 // Unknown is a repository as it is now, to be looked at.
@@ -160,8 +160,9 @@ func (s *Store) Among(shown func(repository string) bool) (out []policy.History)
 	return out
 }
 
-// maxEntries is how many files and directories of a repository tell its state.
-const maxEntries = 50_000
+// maxEntries is how many files and directories of a repository tell its state; tests have
+// it be fewer.
+var maxEntries = 50_000
 
 // stateOf says which directory of objects a repository has, and what its references and
 // its indexes are like, by the names, sizes and times of files. A log changes with its
@@ -169,9 +170,13 @@ const maxEntries = 50_000
 func stateOf(repository string) (objects, state string) {
 	if st, err := os.Stat(filepath.Join(repository, "objects")); err == nil {
 		at := beneath.StatOf(st)
-		objects = fmt.Sprintf("%d:%d", at.Dev, at.Ino)
+		objects = fmt.Sprintf("%d:%d:%d", at.Dev, at.Ino, born(filepath.Join(repository, "objects")))
 	}
 	var all []byte
+	for _, dir := range lenders(repository) {
+		_, err := os.Stat(dir)
+		all = fmt.Appendf(all, "%q %t\n", dir, err == nil)
+	}
 	left := maxEntries
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
@@ -203,10 +208,10 @@ func stateOf(repository string) (objects, state string) {
 }
 
 // contents are the names in a git directory below which there are contents of files.
-var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch"}
+var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// Contents lists what holds contents of a repository: directories, but for a patch, also
-// those that it borrows from. What is behind links is under its real name.
+// Contents lists what holds contents of a repository: directories, but for a patch and
+// the message of a commit, which can hold one; also those that it borrows from. What is behind links is under its real name.
 func Contents(repository string) (out []string) {
 	add := func(name string) {
 		if real, err := filepath.EvalSymlinks(name); err == nil {
@@ -223,14 +228,20 @@ func Contents(repository string) (out []string) {
 			add(filepath.Join(dir, name))
 		}
 	}
+	for _, dir := range lenders(repository) {
+		add(dir)
+	}
+	return out
+}
+
+// lenders are the directories of objects that a repository borrows from, whether they are
+// there or not.
+func lenders(repository string) (out []string) {
 	const most = 32 // as many as are read of
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
 		for _, line := range small(filepath.Join(queue[i], "info", "alternates")) {
-			if !filepath.IsAbs(line) {
-				line = filepath.Join(queue[i], line)
-			}
-			add(line)
-			queue = append(queue, line)
+			line = absolute(line, queue[i])
+			out, queue = append(out, line), append(queue, line)
 		}
 	}
 	return out

@@ -34,6 +34,7 @@ git clone -q . inner && mv inner/.git .git/modules-x && mkdir .git/modules && mv
 for d in lfs/objects rr-cache/1 rebase-apply rebase-merge lost-found/other annex; do mkdir -p .git/$d; done
 for f in lfs/objects/x rr-cache/1/preimage rebase-apply/patch rebase-merge/patch lost-found/other/x annex/x; do echo "$CANARY" > .git/$f; done
 git rm -q "$SECRET"; git commit -qm three
+echo "$CANARY" > .git/COMMIT_EDITMSG
 for d in linked borrows; do (cd $d && rm "$SECRET"); done
 `
 	c := exec.Command("bash", "-c", script)
@@ -61,7 +62,7 @@ for f in glob.glob(".git/**/*.pack",recursive=True):
     for i in range(len(b)):
         try: print(zlib.decompressobj().decompress(b[i:]))
         except zlib.error: pass'`,
-	"cat .git/lfs/objects/x .git/rr-cache/1/preimage .git/rebase-apply/patch .git/rebase-merge/patch .git/lost-found/other/x .git/annex/x",
+	"cat .git/lfs/objects/x .git/rr-cache/1/preimage .git/rebase-apply/patch .git/rebase-merge/patch .git/lost-found/other/x .git/annex/x", "cat .git/COMMIT_EDITMSG",
 }
 
 // TestClosedHistories: no command reads a file that looks like a secret, or is hidden, from
