@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -250,7 +251,7 @@ func lenders(repository string) (out []string) {
 // Common is the git directory that worktrees share: of one that is another's, that of
 // the other; and of a file .git, that to which it leads. Empty: there is none.
 func Common(name string) string {
-	if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() {
+	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		to, found := strings.CutPrefix(first(name), "gitdir: ")
 		if !found {
 			return ""
@@ -268,6 +269,49 @@ func Common(name string) string {
 	return ""
 }
 
+// Above lists what is called .git in the directories that a file is in.
+func Above(file string) (out []string) {
+	for dir := file; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			out = append(out, filepath.Join(dir, ".git"))
+		}
+		if dir == filepath.Dir(dir) {
+			return out
+		}
+	}
+}
+
+var worktreeKey = regexp.MustCompile(`(?i)(?:^|\])[ \t]*worktree[ \t]*=[ \t]*(.*)$`)
+
+// Tops lists where the files of a git directory are, as far as it says so. ok is false if
+// it cannot be told: then they can be anywhere.
+func Tops(dir string) (tops []string, ok bool) {
+	if filepath.Base(dir) == ".git" {
+		tops = append(tops, filepath.Dir(dir))
+	}
+	for _, name := range []string{"config", "config.worktree"} {
+		name = filepath.Join(dir, name)
+		lines := small(name)
+		if _, err := os.Lstat(name); err == nil && lines == nil {
+			if st, err := os.Stat(name); err != nil || st.Size() > 0 {
+				return nil, false
+			}
+		}
+		for _, line := range lines {
+			if m := worktreeKey.FindStringSubmatch(line); m != nil {
+				top := absolute(strings.Trim(m[1], "\" \t"), dir)
+				if real, err := filepath.EvalSymlinks(top); err == nil {
+					top = real
+				}
+				if tops = append(tops, top); strings.ContainsAny(m[1], "\\#;") {
+					return nil, false
+				}
+			}
+		}
+	}
+	return tops, true
+}
+
 func absolute(name, dir string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -283,11 +327,12 @@ func first(name string) string {
 	return lines[0]
 }
 
-// small reads the lines of a small file, and nothing that is none.
+// small reads the lines of a file that is as small as git takes for one that leads
+// somewhere, and nothing that is none.
 func small(name string) []string {
-	const most = 4 << 10
-	st, err := os.Lstat(name)
-	if err != nil || st.Mode().Type() != fs.FileMode(0) || st.Size() > most {
+	const most = 1 << 20
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > most {
 		return nil
 	}
 	data, err := os.ReadFile(name)
