@@ -34,12 +34,7 @@ func open(in args, check func() error) (*call, error) {
 		return nil, err
 	}
 	c := &call{args: in, Repo: r, cwd: cwd, page: page{skip: max(in.Offset, 0), limit: in.Limit}}
-	rel, err := filepath.Rel(c.abs(""), abs)
-	if err != nil || !filepath.IsLocal(rel) {
-		r.Close()
-		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(c.abs("")))
-	}
-	if rel = filepath.ToSlash(rel); in.Path != "" && rel != "." {
+	if rel := filepath.ToSlash(r.Within); in.Path != "" && rel != "." {
 		if part, _, _ := strings.Cut(rel, "/"); part == ".git" || r.Worktree == "" {
 			r.Close()
 			return nil, tool.InvalidInput("path %s is inside the git directory", show(in.Path))

@@ -35,7 +35,11 @@ func (c *call) hide() error {
 	if list == hiddenAll {
 		return tool.Denied("the policy hides more paths than this tool can leave out (files.hidden); do without it")
 	}
-	for _, top := range c.Worktrees() {
+	tops, all := c.Worktrees()
+	if !all && c.Operation != "secrets" { // that one the host asks for
+		return tool.Denied("the policy hides paths (files.hidden), and it cannot be told where the files of this repository are; do without it")
+	}
+	for _, top := range tops {
 		for name := range strings.SplitSeq(list, "\n") {
 			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
 				c.hides = append(c.hides, filepath.ToSlash(rel))
@@ -67,9 +71,13 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 	if _, secret := paths.Read(c.abs(path)); secret {
 		return false // it is asked about by its own name
 	}
+	var tops []string
+	if c.indexes == nil {
+		tops, _ = c.Worktrees()
+	}
 	switch {
 	case c.indexes != nil:
-	case c.indexed != nil && !c.Borrows() && len(c.Worktrees()) == 1:
+	case c.indexed != nil && !c.Borrows() && len(tops) == 1:
 		c.indexes = []*repo.Index{c.indexed}
 	default:
 		c.indexes = []*repo.Index{}
