@@ -614,6 +614,29 @@ func TestSearchForSecrets(t *testing.T) {
 			t.Errorf("found %+v", out)
 		}
 	})
+	t.Run("a long log has few tips", func(t *testing.T) {
+		f := newFixture(t)
+		f.commit("one")
+		head, log := strings.TrimSpace(f.run("rev-parse", "HEAD")), ""
+		tree := strings.TrimSpace(f.run("rev-parse", "HEAD:"))
+		for i := range maxTips + 10 {
+			by := fmt.Sprintf("A <a@b> %d +0000", 1700100000+i)
+			next := f.object("commit", []byte("tree "+tree+"\nparent "+head+"\nauthor "+by+"\ncommitter "+by+"\n\nm"))
+			log += head + " " + next + " A <a@b> 1700000000 +0000\tm\n"
+			head = next
+		}
+		f.head(head)
+		f.put(".git/logs/refs/heads/main", log)
+		out := search(f, ".git", "")
+		if len(out.Tips) != 1 || out.Tips[0] != head || out.Commits != maxTips+11 {
+			t.Errorf("found %+v", out)
+		}
+		side := f.commitOf(tree, "side", f.commitOf(tree, "before"))
+		f.put(".git/refs/heads/side", side)
+		if out = search(f, ".git", head); len(out.Tips) != 2 || !slices.Contains(out.Tips, head) || !slices.Contains(out.Tips, side) || out.Commits != 2 {
+			t.Errorf("found %+v", out)
+		}
+	})
 	t.Run("before a shallow commit it leaves off at none", func(t *testing.T) {
 		f := newFixture(t)
 		f.put("x/.env", "s")
