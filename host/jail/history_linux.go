@@ -142,7 +142,7 @@ func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 		case h.hidden != "":
 			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
 		case len(h.names) == 0:
-			said = said.And(tool.Advise("it has more than could be searched for what looks like a secret; the tool git shows its history; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
+			said = said.And(tool.Advise("not all of its history could be searched for what looks like a secret; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
 		default:
 			said = said.And(tool.Advise("its history holds what looks like a secret: %s; the tool git shows the rest of it; a person can show it to commands: ", clip(b.each(h.names), len(h.names))),
 				tool.Do(tool.HintAllow, historyRule(h)))

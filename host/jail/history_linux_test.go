@@ -234,6 +234,11 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	git("update-ref", "refs/notes/x", "HEAD")
 	asks("look", `{"names":[],"whole":false}`)
 	asks("ask", "")
+	opts.Rules = []policy.Rule{{Effect: policy.Deny, Tool: "bash", History: dir, Source: policy.SourceSession}}
+	if out, _ := s.run(t, dir, "git log", opts); !strings.Contains(strings.Join(out.Notes, "\n"), "could be searched") || strings.Contains(strings.Join(out.Notes, "\n"), "the tool git shows") {
+		t.Errorf("of what the tool git may not be able to read it says %q", out.Notes) // names by SHA-256, say
+	}
+	opts.Rules = nil
 	git("update-ref", "-d", "refs/notes/x")
 	asks("look", `nonsense`)
 	asks("ask", "")
