@@ -157,8 +157,7 @@ func isDir(name string) bool {
 }
 
 const (
-	maxLink    = 4 << 10 // of a file that names another, or holds a reference
-	maxConfig  = 1 << 20
+	maxLink    = 4 << 10  // of a file that names another, or holds a reference
 	maxShallow = 1 << 20  // of the list of commits without parents
 	maxPacked  = 64 << 20 // of the packed references, which are never held as a whole
 )

@@ -117,7 +117,9 @@ func (r *Repo) Worktrees() (tops []string, all bool) {
 	return tops, all
 }
 
-func (r *Repo) worktrees() (tops []string, known bool) {
+// worktrees are the own ones. No configuration is read, which may say where others are: it
+// can hold secrets.
+func (r *Repo) worktrees() (tops []string, all bool) {
 	main := r.Worktree != "" && r.GitDir == r.CommonDir // where its files are, and not only those of the others
 	if r.Worktree != "" {
 		tops = append(tops, r.Worktree)
@@ -128,29 +130,10 @@ func (r *Repo) worktrees() (tops []string, known bool) {
 		}
 	}
 	dirs, err := r.gitDirs()
-	known = err == nil
-	for _, dir := range dirs {
-		for _, name := range []string{"config", "config.worktree"} {
-			text, err := readSmall(filepath.Join(dir, name), maxConfig)
-			known = known && (err == nil || errors.Is(err, fs.ErrNotExist))
-			for line := range strings.Lines(string(text)) {
-				key, top, _ := strings.Cut(line, "=")
-				key, top = strings.ToLower(strings.TrimSpace(key[strings.LastIndexByte(key, ']')+1:])), strings.Trim(top, "\" \t\r\n")
-				if main = main || key == "worktree" || key == "bare" && top == "true"; key != "worktree" {
-					continue
-				}
-				if !filepath.IsAbs(top) {
-					top = filepath.Join(dir, top)
-				}
-				known = known && !strings.ContainsAny(top, "\\#;")
-				tops = append(tops, real(filepath.Clean(top)))
-			}
-		}
-	}
 	for _, dir := range dirs[1:] {
 		if text, err := readSmall(filepath.Join(dir, "gitdir"), maxLink); err == nil {
 			tops = append(tops, filepath.Dir(strings.TrimRight(string(text), "\r\n")))
 		}
 	}
-	return tops, known && main && len(tops) > 0
+	return tops, err == nil && main
 }
