@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -387,12 +388,19 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Errorf("what was answered for is not shown: %q", out.Output)
 	}
 	// One that cannot be opened nobody has said yes to: there the host lets nothing be seen.
-	if err := os.Remove(".env"); err != nil {
-		t.Fatal(err)
-	}
-	f.fails(args{Operation: "blame", Path: ".env", Revision: "HEAD"}, "denied", "looks like a secret")
-	if out := f.works(args{Operation: "show", Path: ".env"}); strings.Contains(out.Output, "swordfish") {
-		t.Errorf("what nobody has answered for is shown: %q", out.Output)
+	// Nor has anybody where there is no file by that name any more.
+	for _, make := range []string{"", "ln -s plain .env", "mkdir .env", "mv conf c2; ln -s c2 conf"} {
+		if out, err := exec.Command("sh", "-c", "rm -rf .env; "+make).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, name := range []string{".env", "conf/.aws/credentials"} {
+			if name == ".env" || strings.HasPrefix(make, "mv") {
+				f.fails(args{Operation: "blame", Path: name, Revision: "HEAD"}, "denied", "looks like a secret")
+				if out := f.works(args{Operation: "show", Path: name}); strings.Contains(out.Output, "swordfish") {
+					t.Errorf("%s: what nobody has answered for is shown: %q", make, out.Output)
+				}
+			}
+		}
 	}
 }
 
@@ -437,6 +445,23 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 		}
 		for _, in := range []args{{Operation: "show", Revision: "HEAD~1:pay/roll.csv"}, {Operation: "blame", Path: "pay/roll.csv", Revision: "HEAD~1"}, {Operation: "log", Path: "pay/roll.csv"}} {
 			f.fails(in, "denied", "hides")
+		}
+	}
+	// No other way to the repository shows more, and none whose files could be anywhere.
+	configured = func() string { return dir + "/pay" }
+	script := `set -e
+ln -s . link; ln -s .git gitlink; mkdir -p .git/modules
+git clone -q --bare . .git/modules/sub
+mkdir y far; cp -r .git y/gd; echo gitdir: gd > y/.git; ln -s "$PWD/.git" far/.git
+`
+	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for path, denied := range map[string]bool{"link": false, "gitlink": false, ".git": false, "far": false, ".git/modules/sub": true, "borrows": false, "y/gd": true} {
+		in := args{Operation: "show", Revision: strings.TrimSpace(f.run("rev-parse", "HEAD~1")), Path: path}
+		out, err := run(f.Context(), in)
+		if strings.Contains(out.Output, "roll.csv") || strings.Contains(out.Output, "-swordfish\n") || (err != nil) != denied {
+			t.Errorf("%s shows %v\n%s", path, err, out.Output)
 		}
 	}
 	configured = func() string { return hiddenAll }
@@ -588,10 +613,52 @@ func TestSearchForSecrets(t *testing.T) {
 			t.Errorf("found %+v", out)
 		}
 	})
+	t.Run("a long log has few tips", func(t *testing.T) {
+		f := newFixture(t)
+		f.commit("one")
+		head, log := strings.TrimSpace(f.run("rev-parse", "HEAD")), ""
+		tree := strings.TrimSpace(f.run("rev-parse", "HEAD:"))
+		for i := range maxTips + 10 {
+			by := fmt.Sprintf("A <a@b> %d +0000", 1700100000+i)
+			next := f.object("commit", []byte("tree "+tree+"\nparent "+head+"\nauthor "+by+"\ncommitter "+by+"\n\nm"))
+			log += head + " " + next + " A <a@b> 1700000000 +0000\tm\n"
+			head = next
+		}
+		f.head(head)
+		f.put(".git/logs/refs/heads/main", log)
+		out := search(f, ".git", "")
+		if len(out.Tips) != 1 || out.Tips[0] != head || out.Commits != maxTips+11 {
+			t.Errorf("found %+v", out)
+		}
+		side := f.commitOf(tree, "side", f.commitOf(tree, "before"))
+		f.put(".git/refs/heads/side", side)
+		if out = search(f, ".git", head); len(out.Tips) != 2 || !slices.Contains(out.Tips, head) || !slices.Contains(out.Tips, side) || out.Commits != 2 {
+			t.Errorf("found %+v", out)
+		}
+	})
+	t.Run("before a shallow commit it leaves off at none", func(t *testing.T) {
+		f := newFixture(t)
+		f.put("x/.env", "s")
+		f.commit("one")
+		f.run("rm", "-q", "x/.env")
+		f.put("a", "")
+		f.commit("two")
+		f.run("clone", "-q", "--depth", "1", "file://"+strings.TrimSpace(f.run("rev-parse", "--show-toplevel")), "shallow")
+		if out := search(f, "shallow/.git", ""); len(out.Names)+len(out.Tips) > 0 || !out.Whole {
+			t.Errorf("found %+v", out)
+		}
+	})
 	t.Run("what cannot be read is not clean", func(t *testing.T) {
 		f := newFixture(t)
 		f.put("x/a", "s")
 		f.commit("one")
+		f.put(".git/refs/heads/gone", none+"\n")
+		if out := search(f, ".git", ""); out.Whole {
+			t.Errorf("a reference to what is missing: %+v", out)
+		}
+		if err := os.Remove(".git/refs/heads/gone"); err != nil {
+			t.Fatal(err)
+		}
 		id := strings.TrimSpace(f.run("rev-parse", "HEAD:x"))
 		if err := os.Remove(".git/objects/" + id[:2] + "/" + id[2:]); err != nil {
 			t.Fatal(err)

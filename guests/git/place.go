@@ -34,12 +34,7 @@ func open(in args, check func() error) (*call, error) {
 		return nil, err
 	}
 	c := &call{args: in, Repo: r, cwd: cwd, page: page{skip: max(in.Offset, 0), limit: in.Limit}}
-	rel, err := filepath.Rel(c.abs(""), abs)
-	if err != nil || !filepath.IsLocal(rel) {
-		r.Close()
-		return nil, tool.InvalidInput("path %s is outside of the repository %s", show(abs), show(c.abs("")))
-	}
-	if rel = filepath.ToSlash(rel); in.Path != "" && rel != "." {
+	if rel := filepath.ToSlash(r.Within); in.Path != "" && rel != "." {
 		if part, _, _ := strings.Cut(rel, "/"); part == ".git" || r.Worktree == "" {
 			r.Close()
 			return nil, tool.InvalidInput("path %s is inside the git directory", show(in.Path))
@@ -129,12 +124,21 @@ func (c *call) abs(path string) string {
 }
 
 // secret reports whether the content of a path must not be shown. The host has asked
-// about a file that the call names, and if nobody had said yes it could not be opened.
+// about a file that the call names, and if nobody had said yes it could not be opened. It
+// has asked about no directory, and about a link by the name of its target.
 func (c *call) secret(path string) bool {
 	if _, secret := paths.Read(c.abs(path)); !secret {
 		return false
 	}
 	if path != c.only || c.Worktree == "" {
+		return true
+	}
+	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+		if st, err := os.Lstat(c.abs(dir)); err != nil || !st.IsDir() {
+			return true
+		}
+	}
+	if st, err := os.Lstat(c.abs(path)); err != nil || !st.Mode().IsRegular() {
 		return true
 	}
 	f, err := os.Open(c.abs(path))

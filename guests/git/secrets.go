@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
@@ -35,7 +36,11 @@ func (c *call) hide() error {
 	if list == hiddenAll {
 		return tool.Denied("the policy hides more paths than this tool can leave out (files.hidden); do without it")
 	}
-	for _, top := range c.Worktrees() {
+	tops, all := c.Worktrees()
+	if !all && c.Operation != "secrets" { // that one the host asks for
+		return tool.Denied("the policy hides paths (files.hidden), and it cannot be told where the files of this repository are; do without it")
+	}
+	for _, top := range tops {
 		for name := range strings.SplitSeq(list, "\n") {
 			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
 				c.hides = append(c.hides, filepath.ToSlash(rel))
@@ -67,9 +72,13 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 	if _, secret := paths.Read(c.abs(path)); secret {
 		return false // it is asked about by its own name
 	}
+	var tops []string
+	if c.indexes == nil {
+		tops, _ = c.Worktrees()
+	}
 	switch {
 	case c.indexes != nil:
-	case c.indexed != nil && !c.Borrows() && len(c.Worktrees()) == 1:
+	case c.indexed != nil && !c.Borrows() && len(tops) == 1:
 		c.indexes = []*repo.Index{c.indexed}
 	default:
 		c.indexes = []*repo.Index{}
@@ -111,8 +120,9 @@ const (
 type secretSearch struct {
 	*call
 	searched
-	top  paths.Dir
-	seen map[string]bool
+	top   paths.Dir
+	seen  map[string]bool
+	marks map[repo.ID]uint8
 }
 
 // searched is what the host reads.
@@ -120,14 +130,14 @@ type searched struct {
 	Names   []string `json:"names"`
 	Commits int      `json:"commits"` // that were looked at
 	Whole   bool     `json:"whole"`   // all was looked at
-	Tips    []string `json:"tips"`    // commits before which nothing was found
+	Tips    []string `json:"tips"`    // commits before which nothing was found, and none before another
 }
 
 // secrets is the operation of which no schema tells: the host alone asks for it. The
 // revision names commits before which a search has found nothing.
 func (c *call) secrets() error {
 	c.Allow(maxSearch)
-	s := &secretSearch{call: c, seen: map[string]bool{}, searched: searched{Names: []string{}, Tips: []string{}, Whole: true}}
+	s := &secretSearch{call: c, seen: map[string]bool{}, marks: map[repo.ID]uint8{}, searched: searched{Names: []string{}, Tips: []string{}, Whole: true}}
 	if s.top = paths.DirOf("/"); filepath.Base(c.GitDir) == ".git" {
 		s.top = paths.DirOf(filepath.ToSlash(filepath.Dir(c.GitDir)))
 	}
@@ -158,6 +168,7 @@ func (s *secretSearch) search() error {
 		if id, err := s.Rev(name); err == nil {
 			if l, err := s.Link(id); err == nil {
 				known = append(known, l)
+				s.marks[l.ID] = isTip
 			}
 		}
 	}
@@ -174,12 +185,17 @@ func (s *secretSearch) search() error {
 		}
 		if c == nil && err == nil {
 			s.Whole = s.Whole && !w.cut
+			s.leaveOff()
 			return nil
 		}
 		if c == nil {
 			continue
 		}
 		s.Commits++
+		s.mark(c.ID, isTip)
+		for _, id := range c.Parents {
+			s.mark(id, isParent)
+		}
 		var before repo.ID
 		if len(c.Parents) > 0 {
 			if p, err := s.Parent(c, 0); err == nil {
@@ -189,6 +205,31 @@ func (s *secretSearch) search() error {
 		if err := s.trees(before, c.Tree); err != nil {
 			return err
 		}
+	}
+}
+
+// Marks of commits that a later search could leave off with.
+const (
+	isTip    = 1 // it was looked at, now or before
+	isParent = 2 // of one that was
+)
+
+func (s *secretSearch) mark(id repo.ID, as uint8) {
+	if was, ok := s.marks[id]; ok {
+		s.marks[id] = was | as
+	}
+}
+
+// leaveOff finds the tips for a later search. There is none where the history ends early:
+// what is before can still come.
+func (s *secretSearch) leaveOff() {
+	for id, mark := range s.marks {
+		if mark == isTip {
+			s.Tips = append(s.Tips, id.String())
+		}
+	}
+	if slices.Sort(s.Tips); len(s.Tips) > maxTips || s.Shallow() {
+		s.Tips = []string{}
 	}
 }
 
@@ -206,11 +247,8 @@ func (s *secretSearch) tips() (from []*repo.Link, err error) {
 		}
 		if l != nil {
 			from = append(from, l)
-			s.Tips = append(s.Tips, l.ID.String())
+			s.marks[l.ID] = 0
 		}
-	}
-	if len(s.Tips) > maxTips {
-		s.Tips = []string{}
 	}
 	return from, nil
 }
@@ -219,9 +257,7 @@ func (s *secretSearch) tips() (from []*repo.Link, err error) {
 func (s *secretSearch) tip(id repo.ID, depth int) (*repo.Link, error) {
 	kind, err := s.Kind(id)
 	switch {
-	case repo.IsMissing(err):
-		return nil, nil // a log names what is not there any more
-	case err != nil:
+	case err != nil: // also what is missing: it can come without a change of what names it
 		return nil, err
 	case kind == repo.KindCommit:
 		return s.Link(id)

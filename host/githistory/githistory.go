@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -93,12 +94,12 @@ func (s *Store) get(repository, objects string) (known, bool) {
 }
 
 // Known says what is known of a repository as it is now, by its common git directory. ok
-// is false if it has to be looked at.
+// is false if it has to be looked at. One that cannot be told from what it was is not whole.
 func (s *Store) Known(repository string) (_ policy.History, ok bool) {
 	objects, state := stateOf(repository)
 	k, ok := s.get(repository, objects)
-	out := policy.History{Repository: repository, Names: k.Names, Whole: k.Whole, Commits: k.Commits}
-	return out, ok && (len(k.Names) > 0 || k.State == state && state != "")
+	out := policy.History{Repository: repository, Names: k.Names, Whole: k.Whole && state != "", Commits: k.Commits}
+	return out, ok && (len(k.Names) > 0 || k.State == state)
 }
 
 // Unknown is a repository as it is now, to be looked at.
@@ -160,8 +161,9 @@ func (s *Store) Among(shown func(repository string) bool) (out []policy.History)
 	return out
 }
 
-// maxEntries is how many files and directories of a repository tell its state.
-const maxEntries = 50_000
+// maxEntries is how many files and directories of a repository tell its state; tests have
+// it be fewer.
+var maxEntries = 50_000
 
 // stateOf says which directory of objects a repository has, and what its references and
 // its indexes are like, by the names, sizes and times of files. A log changes with its
@@ -169,9 +171,13 @@ const maxEntries = 50_000
 func stateOf(repository string) (objects, state string) {
 	if st, err := os.Stat(filepath.Join(repository, "objects")); err == nil {
 		at := beneath.StatOf(st)
-		objects = fmt.Sprintf("%d:%d", at.Dev, at.Ino)
+		objects = fmt.Sprintf("%d:%d:%d", at.Dev, at.Ino, born(filepath.Join(repository, "objects")))
 	}
 	var all []byte
+	for _, dir := range lenders(repository) {
+		_, err := os.Stat(dir)
+		all = fmt.Appendf(all, "%q %t\n", dir, err == nil)
+	}
 	left := maxEntries
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
@@ -203,10 +209,10 @@ func stateOf(repository string) (objects, state string) {
 }
 
 // contents are the names in a git directory below which there are contents of files.
-var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch"}
+var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// Contents lists what holds contents of a repository: directories, but for a patch, also
-// those that it borrows from. What is behind links is under its real name.
+// Contents lists what holds contents of a repository: directories, but for a patch and
+// the message of a commit, which can hold one; also those that it borrows from. What is behind links is under its real name.
 func Contents(repository string) (out []string) {
 	add := func(name string) {
 		if real, err := filepath.EvalSymlinks(name); err == nil {
@@ -223,14 +229,20 @@ func Contents(repository string) (out []string) {
 			add(filepath.Join(dir, name))
 		}
 	}
+	for _, dir := range lenders(repository) {
+		add(dir)
+	}
+	return out
+}
+
+// lenders are the directories of objects that a repository borrows from, whether they are
+// there or not.
+func lenders(repository string) (out []string) {
 	const most = 32 // as many as are read of
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
 		for _, line := range small(filepath.Join(queue[i], "info", "alternates")) {
-			if !filepath.IsAbs(line) {
-				line = filepath.Join(queue[i], line)
-			}
-			add(line)
-			queue = append(queue, line)
+			line = absolute(line, queue[i])
+			out, queue = append(out, line), append(queue, line)
 		}
 	}
 	return out
@@ -239,7 +251,7 @@ func Contents(repository string) (out []string) {
 // Common is the git directory that worktrees share: of one that is another's, that of
 // the other; and of a file .git, that to which it leads. Empty: there is none.
 func Common(name string) string {
-	if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() {
+	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		to, found := strings.CutPrefix(first(name), "gitdir: ")
 		if !found {
 			return ""
@@ -257,6 +269,49 @@ func Common(name string) string {
 	return ""
 }
 
+// Above lists what is called .git in the directories that a file is in.
+func Above(file string) (out []string) {
+	for dir := file; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			out = append(out, filepath.Join(dir, ".git"))
+		}
+		if dir == filepath.Dir(dir) {
+			return out
+		}
+	}
+}
+
+var worktreeKey = regexp.MustCompile(`(?i)(?:^|\])[ \t]*worktree[ \t]*=[ \t]*(.*)$`)
+
+// Tops lists where the files of a git directory are, as far as it says so. ok is false if
+// it cannot be told: then they can be anywhere.
+func Tops(dir string) (tops []string, ok bool) {
+	if filepath.Base(dir) == ".git" {
+		tops = append(tops, filepath.Dir(dir))
+	}
+	for _, name := range []string{"config", "config.worktree"} {
+		name = filepath.Join(dir, name)
+		lines := small(name)
+		if _, err := os.Lstat(name); err == nil && lines == nil {
+			if st, err := os.Stat(name); err != nil || st.Size() > 0 {
+				return nil, false
+			}
+		}
+		for _, line := range lines {
+			if m := worktreeKey.FindStringSubmatch(line); m != nil {
+				top := absolute(strings.Trim(m[1], "\" \t"), dir)
+				if real, err := filepath.EvalSymlinks(top); err == nil {
+					top = real
+				}
+				if tops = append(tops, top); strings.ContainsAny(m[1], "\\#;") {
+					return nil, false
+				}
+			}
+		}
+	}
+	return tops, true
+}
+
 func absolute(name, dir string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -272,11 +327,12 @@ func first(name string) string {
 	return lines[0]
 }
 
-// small reads the lines of a small file, and nothing that is none.
+// small reads the lines of a file that is as small as git takes for one that leads
+// somewhere, and nothing that is none.
 func small(name string) []string {
-	const most = 4 << 10
-	st, err := os.Lstat(name)
-	if err != nil || st.Mode().Type() != fs.FileMode(0) || st.Size() > most {
+	const most = 1 << 20
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > most {
 		return nil
 	}
 	data, err := os.ReadFile(name)

@@ -59,6 +59,47 @@ func TestKept(t *testing.T) {
 	if _, ok := New(dir).Known(repository); ok || len(New(dir).Among(here)) != 0 {
 		t.Error("other objects are taken for those that were looked through")
 	}
+	learn(`{"names":[".env"],"whole":true}`)
+	was, _ := stateOf(repository)
+	for range 100 { // until the number of the directory is used again
+		for _, change := range []func(string) error{os.Remove, func(name string) error { return os.Mkdir(name, 0o755) }} {
+			if err := change(filepath.Join(repository, "objects")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now, _ := stateOf(repository); now == was {
+			t.Fatal("another directory of objects is taken for the old one")
+		}
+	}
+	learn(`{"names":[],"whole":true}`)
+	for _, change := range []func() error{
+		func() error { return os.Mkdir(filepath.Join(repository, "objects/info"), 0o755) },
+		func() error {
+			return os.WriteFile(filepath.Join(repository, "objects/info/alternates"), []byte("../lent\n"), 0o600)
+		},
+		func() error { return os.Mkdir(filepath.Join(repository, "lent"), 0o755) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := New(dir).Known(repository); ok {
+		t.Error("with other objects to borrow it is known")
+	}
+	learn(`{"names":[],"whole":true}`)
+	if err := os.Remove(filepath.Join(repository, "lent")); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := New(dir).Known(repository); ok {
+		t.Error("with fewer objects to borrow it is known")
+	}
+	most := maxEntries
+	t.Cleanup(func() { maxEntries = most })
+	maxEntries = 0
+	learn(`{"names":[],"whole":true}`)
+	if h, ok := New(dir).Known(repository); !ok || h.Clean() {
+		t.Errorf("with more than is looked at it is %+v, %t", h, ok)
+	}
 	if err := os.RemoveAll(repository); err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,14 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 			found = append(found, filepath.Join(m.Host, ".git"))
 		}
 	}
+	for _, h := range terms.Hidden { // whatever the look has seen
+		found = slices.Concat(found, githistory.Above(h))
+	}
 	done := map[string]bool{}
 	var ask policy.HistoryError
 	for _, name := range found {
-		for _, repository := range []string{githistory.Common(name), name} { // which can have objects, too
+		real, _ := filepath.EvalSymlinks(name)
+		for _, repository := range []string{githistory.Common(name), real} { // which can have objects, too
 			if _, err := os.Stat(filepath.Join(repository, "objects")); err != nil || repository == "" || !shown(repository) {
 				continue
 			}
@@ -107,17 +111,19 @@ func (b *before) isClosed(repository string) bool {
 }
 
 // hiddenIn is a hidden path among the files that belong to a repository, of which name is
-// the git directory, or a file that leads there; empty: there is none.
+// the git directory, or a file that leads there; empty: there is none. Where it cannot be
+// told which files these are, it is any.
 func hiddenIn(name, repository string, hidden []string) string {
-	tops := []string{filepath.Dir(name)}
-	if filepath.Base(name) != ".git" {
-		tops = nil
+	if len(hidden) == 0 {
+		return ""
 	}
-	if filepath.Base(repository) == ".git" {
-		tops = append(tops, filepath.Dir(repository))
+	tops, known := githistory.Tops(repository)
+	if name != repository {
+		more, ok := githistory.Tops(name)
+		tops, known = append(tops, more...), known && ok
 	}
 	for _, h := range hidden {
-		if slices.ContainsFunc(tops, func(top string) bool { return paths.In(h, top) }) {
+		if !known || slices.ContainsFunc(tops, func(top string) bool { return paths.In(h, top) }) {
 			return h
 		}
 	}
@@ -136,7 +142,7 @@ func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 		case h.hidden != "":
 			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
 		case len(h.names) == 0:
-			said = said.And(tool.Advise("it has more than could be searched for what looks like a secret; the tool git shows its history; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
+			said = said.And(tool.Advise("not all of its history could be searched for what looks like a secret; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
 		default:
 			said = said.And(tool.Advise("its history holds what looks like a secret: %s; the tool git shows the rest of it; a person can show it to commands: ", clip(b.each(h.names), len(h.names))),
 				tool.Do(tool.HintAllow, historyRule(h)))

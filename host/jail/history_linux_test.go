@@ -34,6 +34,7 @@ git clone -q . inner && mv inner/.git .git/modules-x && mkdir .git/modules && mv
 for d in lfs/objects rr-cache/1 rebase-apply rebase-merge lost-found/other annex; do mkdir -p .git/$d; done
 for f in lfs/objects/x rr-cache/1/preimage rebase-apply/patch rebase-merge/patch lost-found/other/x annex/x; do echo "$CANARY" > .git/$f; done
 git rm -q "$SECRET"; git commit -qm three
+echo "$CANARY" > .git/COMMIT_EDITMSG
 for d in linked borrows; do (cd $d && rm "$SECRET"); done
 `
 	c := exec.Command("bash", "-c", script)
@@ -61,7 +62,7 @@ for f in glob.glob(".git/**/*.pack",recursive=True):
     for i in range(len(b)):
         try: print(zlib.decompressobj().decompress(b[i:]))
         except zlib.error: pass'`,
-	"cat .git/lfs/objects/x .git/rr-cache/1/preimage .git/rebase-apply/patch .git/rebase-merge/patch .git/lost-found/other/x .git/annex/x",
+	"cat .git/lfs/objects/x .git/rr-cache/1/preimage .git/rebase-apply/patch .git/rebase-merge/patch .git/lost-found/other/x .git/annex/x", "cat .git/COMMIT_EDITMSG",
 }
 
 // TestClosedHistories: no command reads a file that looks like a secret, or is hidden, from
@@ -113,6 +114,56 @@ func TestClosedHistories(t *testing.T) {
 				if ended, _ := s.run(t, dir, "cp -r .git /tmp/g; cd /tmp/g; echo ref: refs/heads/main > HEAD; git --git-dir . log -p --all", opts); strings.Contains(string(ended.Stdout), canary) {
 					t.Error("the objects of what is no repository any more can be read")
 				}
+			}
+		})
+	}
+}
+
+// TestHiddenPathsCloseHistories: wherever git keeps the objects of a hidden file, no command
+// reads it from there, also where nothing in its history looks like a secret.
+func TestHiddenPathsCloseHistories(t *testing.T) {
+	s := newStager(t, Options{})
+	if !s.layered() {
+		return // nothing is staged there
+	}
+	const old = `git init -q sub && cd sub && echo "$CANARY" > roll.csv && git add . && git commit -qm one && git rm -q roll.csv && git commit -qm two && echo > roll.csv; cd ..; `
+	for _, c := range []struct {
+		name, make, command string
+		cut                 bool
+	}{
+		{"a git directory that says where its files are", "mv sub/.git gd; git --git-dir gd config core.worktree ../sub", "git --git-dir gd log -p", false},
+		{"one that is called .git", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub", "git --git-dir x/.git log -p", false},
+		{"one that says too much", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub; yes '' | head -n 2000000 >> x/.git/config", "git --git-dir x/.git log -p", false},
+		{"a link", "mv sub/.git gd; ln -s ../gd sub/.git", "git -C sub log -p", false},
+		{"a link to a file", "mv sub/.git gd; echo gitdir: ../gd > sub/file; ln -s file sub/.git", "git -C sub log -p", false},
+		{"a long file", "mv sub/.git gd; (echo gitdir: ../gd; yes '' | head -n 9000) > sub/.git", "git -C sub log -p", false},
+		{"a submodule", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && echo gitdir: ../.git/modules/sub > sub/.git", "git -C .git/modules/sub log -p", false},
+		{"a submodule that is not checked out", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && rm -r sub && git --git-dir .git/modules/sub config core.worktree ../../../sub", "git --git-dir .git/modules/sub --work-tree . log -p", false},
+		{"a separate git directory", "mv sub/.git gd; echo gitdir: ../gd > sub/.git", "git --git-dir gd log -p", false},
+		{"more files than are looked at", "", "git -C sub log -p", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := exec.Command("bash", "-c", "set -e; "+old+c.make)
+			script.Dir, script.Env = dir, append(os.Environ(), "CANARY="+canary, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+			if out, err := script.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if c.cut {
+				was := looked
+				t.Cleanup(func() { looked = was })
+				looked.Names = 1
+			}
+			opts := policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: dir, Source: policy.SourceUser}}, Layers: []policy.Layer{{}}}
+			if ended, _ := s.run(t, dir, c.command, opts); !strings.Contains(string(ended.Stdout), canary) {
+				t.Errorf("it reads nothing where nothing is hidden: %s", ended.Stderr)
+			}
+			opts.Layers[0].Ceiling.Hidden = []policy.Line{{Value: filepath.Join(dir, "sub/roll.csv")}}
+			if ended, _ := s.run(t, dir, c.command, opts); strings.Contains(string(ended.Stdout), canary) {
+				t.Errorf("%s\nhas written %.300s", c.command, ended.Stdout)
 			}
 		})
 	}
@@ -183,6 +234,11 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	git("update-ref", "refs/notes/x", "HEAD")
 	asks("look", `{"names":[],"whole":false}`)
 	asks("ask", "")
+	opts.Rules = []policy.Rule{{Effect: policy.Deny, Tool: "bash", History: dir, Source: policy.SourceSession}}
+	if out, _ := s.run(t, dir, "git log", opts); !strings.Contains(strings.Join(out.Notes, "\n"), "could be searched") || strings.Contains(strings.Join(out.Notes, "\n"), "the tool git shows") {
+		t.Errorf("of what the tool git may not be able to read it says %q", out.Notes) // names by SHA-256, say
+	}
+	opts.Rules = nil
 	git("update-ref", "-d", "refs/notes/x")
 	asks("look", `nonsense`)
 	asks("ask", "")

@@ -225,20 +225,21 @@ func TestCachesAreBounded(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return
 	}
-	defer func(q amount) { layerQuota = q }(layerQuota)
+	defer func(q, o amount) { layerQuota, othersTake = q, o }(layerQuota, othersTake)
 	home, dir := newHome(t)
 	for name, c := range map[string]struct {
 		quota   amount
 		command string
 	}{
-		"bytes":               {amount{64 << 20, 400_000}, "dd if=/dev/zero of=big bs=1M count=4000 status=none"},
-		"names":               {amount{4 << 30, 2000}, "for i in $(seq 200000); do : >$i; done"},
-		"directories":         {amount{4 << 30, 2000}, "for i in $(seq 200); do mkdir -p $i/$(seq -s / 400); done; sleep 60"},
-		"all layers together": {amount{64 << 20, 400_000}, "for d in go/pkg/mod .cargo/registry .cargo/git .npm/_cacache; do dd if=/dev/zero of=$HOME/$d/big bs=1M count=60 status=none; done; sleep 60"},
-		"a place to hide in":  {amount{64 << 20, 2000}, "mkdir h; cd h; for i in $(seq 20); do dd if=/dev/zero of=$i bs=1M count=50 status=none; chmod 300 .; done; sleep 60"},
+		"bytes":                 {amount{64 << 20, 400_000}, "dd if=/dev/zero of=big bs=1M count=4000 status=none"},
+		"names":                 {amount{4 << 30, 2000}, "for i in $(seq 200000); do : >$i; done"},
+		"directories":           {amount{4 << 30, 2000}, "for i in $(seq 200); do mkdir -p $i/$(seq -s / 400); done; sleep 60"},
+		"all layers together":   {amount{64 << 20, 400_000}, "for d in go/pkg/mod .cargo/registry .cargo/git .npm/_cacache; do dd if=/dev/zero of=$HOME/$d/big bs=1M count=60 status=none; done; sleep 60"},
+		"a file without a name": {amount{64 << 20, 2000}, "exec 3>gone; rm gone; dd if=/dev/zero bs=1M count=700 status=none >&3; sleep 20"},
+		"a place to hide in":    {amount{64 << 20, 2000}, "mkdir h; cd h; for i in $(seq 20); do dd if=/dev/zero of=$i bs=1M count=50 status=none; chmod 300 .; done; sleep 60"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layerQuota = c.quota
+			layerQuota, othersTake = c.quota, amount{256 << 20, 100_000}
 			s := newStager(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
 			ended(t, s.as(t, "unasked", dir, "echo kept >~/.cache/go-build/before", true), 0)
 			out := s.as(t, "unasked", dir, "cd ~/.cache/go-build; echo x >after; "+c.command, true)

@@ -22,6 +22,9 @@ var layerQuota = amount{4 << 30, 400_000}
 
 const allLayers = 3
 
+// othersTake is what others may take of the disk while a command runs.
+var othersTake = amount{1 << 30, 100_000}
+
 func (a amount) plus(b amount) amount { return amount{a.Bytes + b.Bytes, a.Names + b.Names} }
 
 func (a amount) part(n, of int64) amount { return amount{a.Bytes * n / of, a.Names * n / of} }
@@ -89,13 +92,15 @@ const recount = 5 * time.Second
 
 // check returns what says, each time that it is called, whether the command has written
 // too much. It counts when there is noticeably less room on the disk, and now and then:
-// others, or the command itself, may give back elsewhere what is taken here.
+// others, or the command itself, may give back elsewhere what is taken here. Much less room
+// than layers account for is in files that are open and have no name any more.
 func (h *held) check() func() error {
 	if h == nil { // it has no layers
 		return func() error { return nil }
 	}
 	step := h.most.part(1, 16)
-	before, _ := freeIn(h.dir)
+	first, _ := freeIn(h.dir)
+	before := first
 	next := time.Now().Add(recount)
 	return func() error {
 		now, _ := freeIn(h.dir)
@@ -105,14 +110,18 @@ func (h *held) check() func() error {
 		}
 		before = now
 		begin := time.Now()
-		err := h.count()
+		grown, err := h.count()
+		if err == nil && first.over(now.plus(grown).plus(h.most).plus(othersTake)) {
+			err = &stopped{why: "it has written too much to files that are in no cache, or have no name any more; what it wrote to caches is gone"}
+		}
 		next = time.Now().Add(max(recount, 50*time.Since(begin)))
 		return err
 	}
 }
 
-// count fails if a layer has become too large, or all of them together.
-func (h *held) count() error {
+// count fails if a layer has become too large, or all of them together. grown is by how
+// much all have.
+func (h *held) count() (grown amount, _ error) {
 	all := h.all
 	for _, l := range h.layers {
 		dir, had := l.Upper, l.had
@@ -124,12 +133,12 @@ func (h *held) count() error {
 		all = all.plus(own)
 		switch {
 		case err != nil:
-			return &stopped{why: fmt.Sprintf("what it has written to the cache %s cannot be counted; all of that is gone", l.path)}
+			return grown, &stopped{why: fmt.Sprintf("what it has written to the cache %s cannot be counted; all of that is gone", l.path)}
 		case own.plus(had).over(h.most):
-			return &stopped{why: fmt.Sprintf("it has written too much to the cache %s, which may have %d MiB and %d names; what it wrote to caches is gone", l.path, h.most.Bytes>>20, h.most.Names)}
+			return grown, &stopped{why: fmt.Sprintf("it has written too much to the cache %s, which may have %d MiB and %d names; what it wrote to caches is gone", l.path, h.most.Bytes>>20, h.most.Names)}
 		case all.over(h.total):
-			return &stopped{why: fmt.Sprintf("it has written too much to caches, which may have %d MiB and %d names together; what it wrote there is gone", h.total.Bytes>>20, h.total.Names)}
+			return grown, &stopped{why: fmt.Sprintf("it has written too much to caches, which may have %d MiB and %d names together; what it wrote there is gone", h.total.Bytes>>20, h.total.Names)}
 		}
 	}
-	return nil
+	return all.plus(h.all.part(-1, 1)), nil
 }

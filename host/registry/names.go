@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -52,13 +53,15 @@ func beside(name, inner string) error {
 	if strings.HasPrefix(inner, "-") {
 		return fmt.Errorf("%q begins with '-', as an option does", inner)
 	}
-	if taken := plains()[plain(name)]; taken != "" {
-		return fmt.Errorf("%q looks like %q, a built-in tool", name, taken)
+	for _, p := range plain(name) {
+		if taken := plains()[p]; taken != "" {
+			return fmt.Errorf("%q looks like %q, a built-in tool", name, taken)
+		}
 	}
 	return nil
 }
 
-// plains are the names of built-in tools, by what is plain of each.
+// plains are the names of built-in tools, by what is [plain] of each.
 var plains = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	builtin, err := Builtin()
@@ -66,7 +69,9 @@ var plains = sync.OnceValue(func() map[string]string {
 		return out
 	}
 	for _, name := range slices.Concat(reserved, tool.Aliases(), builtin.Names()) {
-		out[plain(name)] = name
+		for _, p := range plain(name) {
+			out[p] = name
+		}
 	}
 	return out
 })
@@ -91,16 +96,28 @@ func skeleton(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
 }
 
-// plain is a skeleton without separators, and without a number or a version at the end.
-func plain(name string) string {
-	name = strings.TrimRight(strings.ToLower(name), "_-")
-	if short := strings.TrimRight(name, "0123456789"); short != name {
-		name = strings.TrimSuffix(short, "v")
+// plain lists skeletons without separators, with one letter for a double one, and without
+// the s of a plural: with and without the numbers and versions at each end. A digit there
+// can stand for a letter, too.
+func plain(name string) (out []string) {
+	name = strings.ToLower(name)
+	for _, name := range []string{name, versionBefore.ReplaceAllString(name, "")} {
+		for _, name := range []string{name, versionAfter.ReplaceAllString(name, "")} {
+			name = string(slices.Compact([]byte(strings.ReplaceAll(skeleton(name), "_", ""))))
+			if len(name) > len("sh")+1 { // which is a name itself
+				name = strings.TrimSuffix(name, "s")
+			}
+			out = append(out, name)
+		}
 	}
-	return strings.ReplaceAll(skeleton(name), "_", "")
+	return out
 }
 
 var (
 	letters = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b")
 	pairs   = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d")
+
+	// A version is a number, which a letter can stand before, or the letter alone.
+	versionBefore = regexp.MustCompile(`^(?:[_-]|[vr]?[0-9]|[vr][_-])+`)
+	versionAfter  = regexp.MustCompile(`(?:[_-]|[vr]?[0-9]|[_-][vr])+$`)
 )

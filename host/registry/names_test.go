@@ -36,6 +36,18 @@ func TestNamesOfModules(t *testing.T) {
 		{"no underscore in it", "fileread", "looks like"},
 		{"a number behind another name of a built-in tool", "read_file3", "looks like"},
 		{"with letters that look alike", "fi1e_read_2", "looks like"},
+		{"a version of two numbers", "bash_2_0", "looks like"},
+		{"the same with hyphens", "bash-1-2", "looks like"},
+		{"a plural", "file_reads", "looks like"},
+		{"a letter and two numbers", "file_read_v1_2", "looks like"},
+		{"a revision", "bash_r2", "looks like"},
+		{"a number in front of a built-in tool", "2bash", "looks like"},
+		{"a version in front of it", "v2_bash", "looks like"},
+		{"a version without a number", "bash_v", "looks like"},
+		{"a letter twice", "bashh", "looks like"},
+		{"a plural of a version", "v3-greps_2", "looks like"},
+		{"an own name that ends as a version does", "server", ""},
+		{"one that begins so", "verbs", ""},
 		{"what the names of built-in tools begin with", "file", ""},
 		{"an own name that begins so", "files_search", ""},
 		{"an own name that begins with a built-in tool", "git_blame_range", ""},
@@ -70,14 +82,14 @@ func TestSettleNames(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, m := range Settle([]Added{module("read", "file", "all"), module("weather", "today"), module("weather_", "today"), module("list", "tools", strings.Repeat("x", 64)),
-		module("file", "read_2", "-x", "seek"), module("http", "fetch_2", "fetchv2", "get", "-x"), module("ba", "sh", "sh2"), module("apply", "-patch", "patch-9", "patches")}) {
+		module("file", "read_2", "-x", "seek"), module("http", "fetch_2", "fetchv2", "get", "-x"), module("ba", "sh", "sh2"), module("8a", "sh", "sh2"), module("apply", "-patch", "patch-9", "patches")}) {
 		for _, t := range m.Tools {
 			got[t.Name] = t.Off == ""
 		}
 	}
 	for name, on := range map[string]bool{
 		"file_read_2": false, "file_-x": false, "file_seek": true, "http_fetch_2": false, "http_get": true, "http_-x": false, "http_fetchv2": false,
-		"ba_sh": false, "ba_sh2": false, "apply_-patch": false, "apply_patch-9": false, "apply_patches": true,
+		"ba_sh": false, "8a_sh": false, "8a_sh2": false, "ba_sh2": false, "apply_-patch": false, "apply_patch-9": false, "apply_patches": true,
 		"read_file": false, "read_all": true, "weather_today": true, "weather__today": false, "list_tools": false, "list_" + strings.Repeat("x", 64): false} {
 		if got[name] != on {
 			t.Errorf("%s is offered: %v, want %v", name, got[name], on)

@@ -1,7 +1,6 @@
 package repo
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -47,20 +46,9 @@ func Unsupported(format string, args ...any) error {
 	return tool.Coded(codeUnsupported, tool.Failed(format, args...))
 }
 
-// missingError says that an object is not there.
-type missingError struct{ id ID }
-
-func (e *missingError) Error() string { return fmt.Sprintf("the object %s is missing", e.id) }
-
-// IsMissing reports whether an error says that an object is not there.
-func IsMissing(err error) bool {
-	_, missing := errors.AsType[*missingError](err)
-	return missing
-}
-
 // missing says why an object may not be there.
 func (r *Repo) missing(id ID) error {
-	err := &missingError{id}
+	err := fmt.Errorf("the object %s is missing", id)
 	switch {
 	case r.promised:
 		return Unsupported("%w: the repository is a partial clone, and the object is only at its remote; git itself, run by bash with network: true, fetches it", err)

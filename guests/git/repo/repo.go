@@ -58,6 +58,7 @@ type Repo struct {
 	GitDir    string
 	CommonDir string
 	Worktree  string // the top of the files; "" of a bare repository
+	Within    string // where from the top the path is that it was opened by
 
 	cancelled func() error // asked from time to time whether to go on; nil: yes
 	spent     int          // work, see [MaxWork]
@@ -90,6 +91,9 @@ func Open(path string, check func() error) (*Repo, error) {
 	dir := path
 	for range maxAbove {
 		if r, err := openAt(dir, check); r != nil || err != nil {
+			if r != nil {
+				r.Within, err = filepath.Rel(dir, path)
+			}
 			return r, err
 		}
 		up := filepath.Dir(dir)
@@ -159,6 +163,9 @@ const (
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
+	if gitDir = real(gitDir); worktree != "" {
+		worktree = real(worktree)
+	}
 	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, most: MaxWork, cancelled: check,
 		loose: map[byte][]ID{}, steps: map[step]Entry{}, links: map[ID]*Link{}}
 	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
@@ -166,7 +173,7 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 		if !filepath.IsAbs(common) {
 			common = filepath.Join(gitDir, common)
 		}
-		if r.CommonDir = filepath.Clean(common); !isDir(filepath.Join(r.CommonDir, "objects")) {
+		if r.CommonDir = real(filepath.Clean(common)); !isDir(filepath.Join(r.CommonDir, "objects")) {
 			return nil, notRepository("the worktree %s belongs to the repository %s, which does not exist or is not among the granted directories; grant it with --mount", worktree, r.CommonDir)
 		}
 	}
@@ -189,6 +196,26 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 		return nil, Corrupt("read the list of commits at which the shallow clone ends: %v", err)
 	}
 	return r, nil
+}
+
+// real is a path, absolute and clean, without links, as far as these can be seen: what is
+// above the granted directories cannot.
+func real(path string) string {
+	left := 40 // links that are followed
+	for at := 1; at < len(path) && left > 0; {
+		end := at + strings.IndexByte(path[at:]+"/", '/')
+		target, err := os.Readlink(path[:end])
+		if err != nil {
+			at = end + 1
+			continue
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(path[:at], target)
+		}
+		path, at = filepath.Join(target, path[end:]), 1
+		left--
+	}
+	return path
 }
 
 // Shallow reports whether history ends earlier than that of the repository it was
@@ -230,7 +257,7 @@ func (r *Repo) addAlternates() {
 			if !filepath.IsAbs(line) {
 				line = filepath.Join(at.dir, line)
 			}
-			dir := filepath.Clean(line)
+			dir := real(filepath.Clean(line))
 			if seen[dir] || len(r.objects) == maxAlternates {
 				continue
 			}

@@ -106,19 +106,34 @@ func (r *Repo) AllIndexes(yield func(*Index)) error {
 }
 
 // Worktrees are the tops of the files of all worktrees, as far as it is known where
-// they are.
-func (r *Repo) Worktrees() (tops []string) {
+// they are, and of those of the repositories that objects are borrowed from. all is false
+// if there is one of which it is not.
+func (r *Repo) Worktrees() (tops []string, all bool) {
+	tops, all = r.worktrees()
+	for _, dir := range r.objects[1:] {
+		more, ok := (&Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled}).worktrees()
+		tops, all = append(tops, more...), all && ok
+	}
+	return tops, all
+}
+
+// worktrees are the own ones. No configuration is read, which may say where others are: it
+// can hold secrets.
+func (r *Repo) worktrees() (tops []string, all bool) {
+	main := r.Worktree != "" && r.GitDir == r.CommonDir // where its files are, and not only those of the others
 	if r.Worktree != "" {
 		tops = append(tops, r.Worktree)
 	}
-	if dir, name := filepath.Split(r.CommonDir); name == ".git" && filepath.Clean(dir) != r.Worktree {
-		tops = append(tops, filepath.Clean(dir))
+	if dir, name := filepath.Split(r.CommonDir); name == ".git" {
+		if main = true; filepath.Clean(dir) != r.Worktree {
+			tops = append(tops, filepath.Clean(dir))
+		}
 	}
-	dirs, _ := r.gitDirs()
+	dirs, err := r.gitDirs()
 	for _, dir := range dirs[1:] {
 		if text, err := readSmall(filepath.Join(dir, "gitdir"), maxLink); err == nil {
 			tops = append(tops, filepath.Dir(strings.TrimRight(string(text), "\r\n")))
 		}
 	}
-	return tops
+	return tops, err == nil && main
 }
