@@ -15,7 +15,7 @@ import (
 func TestRulesAboutPathsHoldForWhatACommandChanges(t *testing.T) {
 	file := func(kind tool.ChangeKind, name string) tool.Change { return changed(kind, name, 0o644) }
 	inside := []tool.Change{file(tool.Modified, "/work/db/migrations/1.sql")}
-	beside := []tool.Change{file(tool.Created, "/work/db/migrations.md"), file(tool.Removed, "/work/main.go")}
+	beside := []tool.Change{file(tool.Created, "/work/db/migrations.md"), file(tool.Removed, "/work/app.go")}
 	out, in := file(tool.Renamed, "/work/1.sql"), file(tool.Renamed, "/work/db/migrations/2.sql")
 	out.From, in.From = "/work/db/migrations/1.sql", "/work/2.sql"
 	many := make([]tool.Change, 3*maxHeld)
@@ -48,8 +48,8 @@ func TestRulesAboutPathsHoldForWhatACommandChanges(t *testing.T) {
 		"asks elsewhere":           {rule: AnyTool + of, effect: Ask, allowed: true, changes: beside, want: Allow},
 		"but for some":             {rule: "file_write(!path:path=/work/db/**)", changes: inside, want: Ask},
 		"not those":                {rule: "file_write(!path:path=/work/db/**)", changes: beside, want: Deny, differs: true},
-		"to the letter":            {rule: "file_write(path=main.go)", changes: beside, want: Deny, differs: true},
-		"to the letter, absolute":  {rule: "file_write(path=/work/main.go)", changes: beside, want: Deny, differs: true},
+		"to the letter":            {rule: "file_write(path=app.go)", changes: beside, want: Deny, differs: true},
+		"to the letter, absolute":  {rule: "file_write(path=/work/app.go)", changes: beside, want: Deny, differs: true},
 		"a pattern":                {rule: `file_write(pattern:path=.*\.sql)`, changes: inside, want: Deny, differs: true},
 		"all but one file":         {rule: "file_write(!path=db/migrations/1.sql)", changes: inside, want: Ask},
 		"any argument":             {rule: AnyTool + "(path:/*=/work/**/migrations/**)", changes: inside, want: Deny, differs: true},
