@@ -17,12 +17,12 @@ import (
 // prebuilt is the native code that this program was built with.
 var prebuilt = guests.Native
 
-// ownMemory is what this program may have beside the memory of tools, in bytes.
+// ownMemory is the memory of this program itself, beside that of the tools, in bytes.
 const ownMemory = 256 << 20
 
 // limitMemory limits the memory of this process to that of the tools, in bytes, and its own.
 // Near the limit garbage is collected more often than GOGC says; nothing fails. A person's
-// GOMEMLIMIT counts instead. What tools have mapped is not in it, but counted already.
+// GOMEMLIMIT counts instead. Memory that tools have mapped has a limit of its own.
 func limitMemory(s *stdio, tools uint64) {
 	if s.env("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(tools + ownMemory))

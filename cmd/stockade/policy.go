@@ -295,8 +295,8 @@ func runPolicyRevoke(a *app, what []string) error {
 	return nil
 }
 
-// inNamespace says that this program may not see the administrator's policy of the
-// machine; empty if it does.
+// inNamespace is the warning that the policy may not be the machine's, where this program
+// runs in a user namespace; empty elsewhere.
 func inNamespace() string {
 	ids := jail.UserNamespace()
 	if ids == "" {

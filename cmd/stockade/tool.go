@@ -258,7 +258,7 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	return t, err
 }
 
-// off says which layer denies all calls of a tool, and why; empty: none does.
+// off names the layer that denies all calls of a tool, with its reason; empty: none does.
 func (t toolset) off(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {

@@ -306,7 +306,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	return b.String()
 }
 
-// knownKeys says which keys of a claim the person knows, by whose they are.
+// knownKeys names the publishers of trust.toml whose keys a lockfile claims; empty: none.
 func knownKeys(m lock.Module, rules *trust.Rules) string {
 	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
 		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"

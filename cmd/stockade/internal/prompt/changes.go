@@ -111,7 +111,7 @@ func rowsOfLines(lines []line, digits, width int, context around) (rows []row) {
 	return rows
 }
 
-// digits is how wide the greatest number of a line is.
+// digits is the width of the greatest line number, in columns.
 func digits(t *diff.Text) int {
 	if len(t.Hunks) == 0 {
 		return 1
@@ -164,8 +164,8 @@ type item struct {
 	large bool // there is a text, and it is too large to be shown at once
 }
 
-// order is where a line stands among those without a care: what was there before, and
-// still is, comes before what is new, and what is only counted comes last.
+// order sorts plain lines: files that stay come first, then new ones, then lines that only
+// count.
 func (i item) order() int {
 	switch {
 	case i.Form == diff.Several:

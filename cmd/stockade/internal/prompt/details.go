@@ -72,7 +72,7 @@ func keeps(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretWords says what a tool gets of a secret.
+// secretWords names a secret, the header of its value, and the hosts to which that goes.
 func secretWords(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {

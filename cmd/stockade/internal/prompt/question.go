@@ -449,7 +449,7 @@ func (q Question) read() Question {
 	return q
 }
 
-// lead is how many lines there are at least for what changes, where there are many.
+// lead is the least number of lines for changes, where there are many.
 const lead = 10
 
 // changes writes what changes, in about so many rows: first what must not be overlooked,
@@ -560,7 +560,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	return rows
 }
 
-// maxTitle is how many rows a line has at most that tells of changes.
+// maxTitle is the greatest number of rows of a line about changes.
 const maxTitle = 4
 
 // title is a line that tells of changes, with how many lines of a file come and go.

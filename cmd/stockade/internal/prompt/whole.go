@@ -7,11 +7,10 @@ import (
 	"github.com/stockade-dev/stockade/host/diff"
 )
 
-// pageRows is how many rows are shown at once of all that there is: a terminal forgets
-// what has left it for long.
+// pageRows is the length of a page behind [d], in rows: a terminal forgets older rows.
 const pageRows = 1000
 
-// linesAtOnce is how many lines of a difference are made to rows at once.
+// linesAtOnce is the number of lines of a difference that become rows in one go.
 const linesAtOnce = 200
 
 // whole shows all that there is to some questions, page by page. Each difference is made
