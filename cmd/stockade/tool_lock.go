@@ -306,7 +306,8 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	return b.String()
 }
 
-// knownKeys names the publishers of trust.toml whose keys a lockfile claims; empty: none.
+// knownKeys is the phrase about the keys that a lockfile claims: whose of trust.toml, or of
+// nobody known.
 func knownKeys(m lock.Module, rules *trust.Rules) string {
 	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
 		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"

@@ -164,8 +164,8 @@ type item struct {
 	large bool // there is a text, and it is too large to be shown at once
 }
 
-// order sorts plain lines: files that stay come first, then new ones, then lines that only
-// count.
+// order sorts plain lines: those without a difference come first, then files that stay, then
+// new files, then lines that only count.
 func (i item) order() int {
 	switch {
 	case i.Form == diff.Several:
