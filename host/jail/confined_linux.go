@@ -74,12 +74,11 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if staged {
 		checks = append(checks, room(p.area.Dir()))
 	}
-	ctx, stop := watched(ctx, checks...)
-	defer stop()
-	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
+	running, stop := watched(ctx, checks...)
+	ended, err := h.run(running, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(running, l, grant) })
+	over := stop()
 	out.collect(&ended)
 	b.hints(&ended)
-	over := context.Cause(ctx)
 	if errors.Is(err, errFiles) {
 		over, err = err, nil
 	}

@@ -185,11 +185,12 @@ func room(dir string) func() error {
 }
 
 // watched returns a context that ends with the error of a check, which are made again
-// and again.
-func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func()) {
+// and again. Stop returns that error, and no check is made any more when it does.
+func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker, done := time.NewTicker(100*time.Millisecond), make(chan struct{})
 	go func() {
+		defer close(done)
 		defer ticker.Stop()
 		for {
 			select {
@@ -204,7 +205,15 @@ func watched(ctx context.Context, checks ...func() error) (_ context.Context, st
 			}
 		}
 	}()
-	return ctx, func() { cancel(nil) }
+	ended := errors.New("the command has ended")
+	return ctx, func() error {
+		cancel(ended)
+		<-done
+		if err := context.Cause(ctx); err != ended {
+			return err
+		}
+		return nil
+	}
 }
 
 // onStage has the changes of the command kept apart.
