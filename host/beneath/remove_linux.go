@@ -31,8 +31,8 @@ func RemoveAll(dir string) error {
 	return nil
 }
 
-// remover removes a tree. It keeps a few directories open while it goes down. One that
-// lies deeper it moves to the top of the tree, into the pile, where it is removed later.
+// remover removes a tree. It moves each directory that holds something into the pile,
+// and goes on with those that lie there.
 type remover struct {
 	top      int
 	pile     int    // a directory in top; -1: there is none
@@ -43,7 +43,6 @@ type remover struct {
 }
 
 const (
-	maxOpen     = 32  // directories at the same time
 	maxPasses   = 100 // through a directory in which others make new names
 	removeBytes = 32 << 10
 )
@@ -61,12 +60,11 @@ func removeAt(parent int, name string) error {
 		return err
 	}
 	defer unix.Close(r.top)
-	for pass := 0; pass < maxPasses && r.pass(r.top, 1); pass++ {
-	}
+	r.empty(r.top)
 	if r.pile >= 0 {
 		defer unix.Close(r.pile)
 		for next := uint64(0); next < r.lifted; next++ {
-			r.note(r.clear(r.pile, strconv.FormatUint(next, 10), 2))
+			r.note(r.clear(strconv.FormatUint(next, 10)))
 		}
 		r.note(unlink(r.top, r.pileName))
 	}
@@ -76,57 +74,43 @@ func removeAt(parent int, name string) error {
 	return nil
 }
 
-// clear removes a directory. open is how many others are open.
-func (r *remover) clear(parent int, name string, open int) error {
-	err := ownRights(parent, name)
-	var dir int
+// clear removes what lies in the pile under a name.
+func (r *remover) clear(name string) error {
+	dir, err := enter(r.pile, name)
 	if err == nil {
-		dir, err = enter(parent, name)
+		r.empty(dir)
+		unix.Close(dir)
 	}
-	if err == unix.ENOTDIR || err == unix.ELOOP { // somebody has put something else there
-		return unlink(parent, name)
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(dir)
-	for range maxPasses {
-		more := r.pass(dir, open+1)
-		if err = unlink(parent, name); err == nil || !more {
-			break
-		}
-	}
-	return err
+	return unlink(r.pile, name)
 }
 
-// pass goes once through a directory. It reports whether anything has left it: some
-// file systems pass over names then.
-func (r *remover) pass(dir, open int) (some bool) {
-	if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
-		r.note(err)
-		return false
-	}
-	for {
-		n, err := again(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
-		if err != nil || n <= 0 {
+// empty takes everything out of a directory. It goes through it again as long as that
+// helps: some file systems pass over names when others are removed.
+func (r *remover) empty(dir int) {
+	for pass, some := 0, true; some && pass < maxPasses; pass++ {
+		some = false
+		if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
 			r.note(err)
-			return some
+			return
 		}
-		_, _, names := unix.ParseDirent(r.buf[:n], -1, nil)
-		for _, name := range names {
-			if name == r.pileName && dir == r.top {
-				continue
+		for {
+			n, err := again(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
+			if err != nil || n <= 0 {
+				r.note(err)
+				break
 			}
-			err := unlink(dir, name)
-			switch {
-			case err != unix.ENOTEMPTY:
-			case open < maxOpen:
-				err = r.clear(dir, name, open)
-			default:
-				err = r.lift(dir, name)
+			_, _, names := unix.ParseDirent(r.buf[:n], -1, nil)
+			for _, name := range names {
+				if name == r.pileName && dir == r.top {
+					continue
+				}
+				err := unlink(dir, name)
+				if err == unix.ENOTEMPTY {
+					err = r.lift(dir, name)
+				}
+				r.note(err)
+				some = some || err == nil
 			}
-			r.note(err)
-			some = some || err == nil
 		}
 	}
 }
