@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"time"
 )
@@ -33,15 +31,11 @@ func (s *Store) fillReserve() {
 		return
 	}
 	s.looked = time.Now()
-	name := s.path + reserveSuffix
-	info, err := os.Lstat(name)
-	have := int64(0)
-	if err == nil {
+	name, have := s.path+reserveSuffix, int64(0)
+	if info, err := os.Lstat(name); err == nil {
 		have = info.Size()
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return
 	}
-	if have >= s.reserve || room(name) < 2*s.reserve || err != nil && makeReserve(name, s.reserve) == nil {
+	if have >= s.reserve || room(name) < 2*s.reserve {
 		return
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|noFollow, 0o600)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,20 +18,6 @@ func allocate(f *os.File, from, size int64, grow bool) error {
 		mode = 0
 	}
 	return unix.Fallocate(int(f.Fd()), mode, from, size)
-}
-
-// makeReserve makes a file of that size, which has its name when it has its size: nobody
-// takes one that is being made for one that is used up.
-func makeReserve(name string, size int64) error {
-	fd, err := unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := unix.Fallocate(fd, 0, 0, size); err != nil {
-		return err
-	}
-	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
 }
 
 // room is how many bytes of the disk this user may still take.

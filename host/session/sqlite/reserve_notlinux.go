@@ -13,5 +13,3 @@ func allocate(*os.File, int64, int64, bool) error { return errors.ErrUnsupported
 
 // room is 0: no reserve is kept here.
 func room(string) int64 { return 0 }
-
-func makeReserve(string, int64) error { return errors.ErrUnsupported }
