@@ -276,7 +276,7 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 	}
 	c.pair(n, st)
 	if dir.origin == nil { // it comes with that
-		return stripFile(fd, e.name)
+		return stripXattrs(fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name))
 	}
 	return nil
 }
@@ -435,7 +435,7 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 		}
 	} else {
 		if n, err = c.create(dir, e.name, fs.ModeDir|perm, u); err == nil {
-			err = stripXattrs(sub)
+			err = stripXattrs(fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name))
 		}
 		if err != nil {
 			unix.Close(sub)
@@ -494,7 +494,7 @@ func (u *upper) settle(wait bool) error {
 		return err
 	}
 	defer unix.Close(fd)
-	err = stripXattrs(fd)
+	err = stripXattrs(u.path())
 	if err == nil && wait {
 		err = unix.Fsync(fd)
 	}

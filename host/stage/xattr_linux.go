@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 
@@ -110,45 +111,40 @@ func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uin
 	}
 	var want xattrs
 	if e.n != nil && e.n.mode.IsDir() == (e.st.Mode&unix.S_IFMT == unix.S_IFDIR) && e.n.mode.Type()&^fs.ModeDir == 0 {
-		if want, _, err = xattrsOf(c.tree.hostPath(e.n.Path())); err != nil {
-			return err
-		}
+		want, _, err = xattrsOf(c.tree.hostPath(e.n.Path()))
 	} else if len(now) > 0 {
 		want, err = c.inherited(dir, fd, now)
 	}
-	if err != nil || len(now) == 0 && len(want) == 0 {
+	if err != nil || len(now)+len(want) == 0 {
 		return err
 	}
 	mode, differs, set := e.st.Mode&0o777, false, false
-	apply := func(op func() error) {
-		differs = true
-		if err == nil {
-			err = writable(fd, e.name, e.st.Mode&0o777|need, op)
-		}
-	}
-	for name, value := range now {
+	names := xattrs{}
+	maps.Copy(names, now)
+	maps.Copy(names, want)
+	for name := range names {
+		is, has := now[name]
 		was, had := want[name]
-		if had && says(name, was) == says(name, value) {
+		if has == had && says(name, is) == says(name, was) {
 			continue
 		}
-		set = true
-		if had {
-			continue // see below
-		}
-		if owning := entriesOf(value, aclGroupObj); name == accessACL && len(owning) > 0 {
+		differs, set = true, set || has || copied
+		if owning := entriesOf(is, aclGroupObj); name == accessACL && !had && len(owning) > 0 {
 			// The place of the group in the mode was the mask of the ACL.
 			mode = mode&^0o070 | mode&0o070&(uint32(binary.LittleEndian.Uint16(owning[2:]))<<3)
 		}
-		apply(func() error { return unix.Lremovexattr(at, name) })
-	}
-	for name, value := range want {
-		if is, has := now[name]; !has || says(name, is) != says(name, value) {
-			set = set || !has && copied
-			apply(func() error { return unix.Lsetxattr(at, name, value, 0) })
+		err := writable(at, func() error {
+			if had {
+				return unix.Lsetxattr(at, name, was, 0)
+			}
+			return unix.Lremovexattr(at, name)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if !differs || err != nil {
-		return err
+	if !differs {
+		return nil
 	}
 	if set {
 		c.tree.set.unkept = append(c.tree.set.unkept, c.tree.hostPath(rel))
@@ -178,13 +174,17 @@ func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	return want, nil
 }
 
-// writable calls op again for a file that its mode keeps from being written to.
-func writable(dir int, name string, mode uint32, op func() error) error {
+// writable calls op again for what its mode keeps from being written to.
+func writable(path string, op func() error) error {
 	err := op()
 	if err != unix.EACCES {
 		return err
 	}
-	return errors.Join(unix.Fchmodat(dir, name, mode|0o200, 0), op(), unix.Fchmodat(dir, name, mode, 0))
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return err
+	}
+	return errors.Join(unix.Chmod(path, st.Mode&0o777|0o200), op(), unix.Chmod(path, st.Mode&0o777))
 }
 
 // keepAttributes gives a new file the attributes of the one at a path, as far as the host
@@ -202,48 +202,18 @@ func hasXattr(fd int, name string) bool {
 	return err == nil && n == 1 && value[0] == 'y'
 }
 
-// stripFile is stripXattrs for a file. Few have anything to be taken away.
-func stripFile(dir int, name string) error {
-	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), originXattr, nil); err != nil {
-		return nil
-	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return stripXattrs(fd)
-}
-
 const (
 	overlayXattr = "user.overlay."       // what the overlay notes
 	originXattr  = "user.overlay.origin" // of what was copied from the host
 )
 
 // stripXattrs takes away what the overlay has noted.
-func stripXattrs(fd int) error {
-	buf := make([]byte, 4<<10)
-	n, err := unix.Flistxattr(fd, buf)
-	if err == unix.ENOTSUP {
-		return nil
-	}
-	for _, name := range strings.Split(string(buf[:max(n, 0)]), "\x00") {
+func stripXattrs(path string) error {
+	list, err := grown(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
+	for name := range strings.SplitSeq(string(list), "\x00") {
 		if err == nil && strings.HasPrefix(name, overlayXattr) {
-			err = removeXattr(fd, name)
+			err = writable(path, func() error { return unix.Lremovexattr(path, name) })
 		}
 	}
 	return err
-}
-
-// removeXattr takes an attribute away also from what nobody may write to.
-func removeXattr(fd int, name string) error {
-	err := unix.Fremovexattr(fd, name)
-	if err != unix.EACCES {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	return errors.Join(unix.Fchmod(fd, st.Mode&0o777|0o200), unix.Fremovexattr(fd, name), unix.Fchmod(fd, st.Mode&0o777))
 }
