@@ -166,11 +166,7 @@ func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error 
 				dirs = append(dirs, e) // the cursor stays in this one until then
 				continue
 			}
-			take := c.file
-			if c.derived(path.Join(rel, name), &e.st) {
-				take = c.leaveOut
-			}
-			if err := take(dir, fd, path.Join(rel, name), e); err != nil {
+			if err := c.file(dir, fd, path.Join(rel, name), e); err != nil {
 				return err
 			}
 		}
@@ -229,11 +225,8 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 		}
 		fallthrough
 	default:
-		if err := c.removed(e.n, e.live); err != nil {
-			return err
-		}
 		c.tree.set.skipped = append(c.tree.set.skipped, c.tree.hostPath(rel))
-		return unix.Unlinkat(fd, e.name, 0)
+		return c.leaveOut(fd, e)
 	case unix.S_IFLNK:
 		target, err := readlink(fd, e.name)
 		if err != nil {
@@ -250,6 +243,9 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 			}
 		}
 	case unix.S_IFREG:
+		if c.derived(rel) {
+			return c.leaveOut(fd, e)
+		}
 		u.size = st.Size
 		if err := c.access(fd, e.name, st, u, 0o400); err != nil {
 			return err

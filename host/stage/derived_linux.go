@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveOut is [collector.file] for what is not kept.
-func (c *collector) leaveOut(_ *Node, fd int, _ string, e found) error {
+// leaveOut removes what is not kept.
+func (c *collector) leaveOut(fd int, e found) error {
 	if err := c.removed(e.n, e.live); err != nil {
 		return err
 	}
@@ -20,19 +20,17 @@ func (c *collector) leaveOut(_ *Node, fd int, _ string, e found) error {
 // find things faster, and believes: a commit-graph, a multi-pack-index, a reverse index
 // or a bitmap of a pack. What a command has written of these is left out, for it could
 // say anything, and git can do without.
-func (c *collector) derived(rel string, st *unix.Stat_t) bool {
+func (c *collector) derived(rel string) bool {
 	name := filepath.ToSlash(c.tree.hostPath(rel))
 	i := strings.LastIndex(name, "/objects/")
-	if i < 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if i < 0 {
 		return false
 	}
-	file, packed := strings.CutPrefix(name[i+len("/objects/"):], "pack/")
-	switch {
-	case packed:
-		if !strings.HasPrefix(file, "multi-pack-index") && !strings.HasSuffix(file, ".rev") && !strings.HasSuffix(file, ".bitmap") {
-			return false
-		}
-	case !strings.HasPrefix(file, "info/commit-graph"):
+	file := name[i+len("/objects/"):]
+	switch packed := strings.HasPrefix(file, "pack/"); {
+	case strings.HasPrefix(file, "info/commit-graph"), strings.HasPrefix(file, "pack/multi-pack-index"):
+	case packed && (strings.HasSuffix(file, ".rev") || strings.HasSuffix(file, ".bitmap")):
+	default:
 		return false
 	}
 	if strings.Contains(name[:i]+"/", "/.git/") {
