@@ -130,7 +130,7 @@ func (h *helper) noteLayers() {
 		if not {
 			h.notes = append(h.notes, fmt.Sprintf("the command could not change, or began without, %s: %s", l.Path, why))
 		}
-		l.direct = (not || !h.world.NewRoot) && l.kept != "" && l.Alone == l.kept
+		l.direct = (not || !h.world.NewRoot) && l.Alone == l.kept
 	}
 }
 

@@ -286,13 +286,16 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(store, "boot"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	files(t, parent, map[string]string{once + "X.lock": "", once + "X/upper/f": ""})
+	files(t, parent, map[string]string{"other.lock": "", "other/boot": "", "other/them/x": "", "other/" + once + "X/upper/f": ""})
 	store = layerStore(parent, "/home", "/elsewhere", true)
 	hold().release()
 	beneath.AwaitRemovals(time.Minute)
-	entries, err := os.ReadDir(parent)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("there is %v: %v", entries, err)
+	names := slices.Sorted(maps.Keys(treeOf(t, parent, false)))
+	want := []string{"", "/other", "/other.lock", "/other/boot", "/other/them", "/other/them/x"}
+	name := "/" + filepath.Base(store)
+	want = append(want, name, name+".lock", name+"/boot", name+"/lock", name+"/them", name+"/them/"+filepath.Base(lower))
+	if slices.Sort(want); !slices.Equal(names, want) {
+		t.Errorf("there is %q, want %q", names, want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,14 +42,13 @@ func layerStore(parent, home, workspace string, layered bool) string {
 // as long as it is held, and directories for what the command itself writes. That is
 // moved into the store when it is known that it may be kept.
 type held struct {
-	store  string // empty: nothing is kept, neither for this command nor of it
-	as     os.FileInfo
+	store  string
+	lock   *flock.Flock // of the store, shared with others
+	dir    string       // of the command's own, in the store
 	layers []heldLayer
 	most   amount // that a layer may have
 	total  amount // that all layers of all workspaces may have
 	all    amount // that these had when the command began
-	locks  []*flock.Flock
-	dir    string // of the command's own
 }
 
 type heldLayer struct {
@@ -62,31 +62,27 @@ type heldLayer struct {
 
 // holdLayers gives the layers of a command their directories.
 func holdLayers(store string, layers []layer) (_ *held, err error) {
-	parent := filepath.Dir(store)
-	if err := os.MkdirAll(parent, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return nil, err
 	}
-	if parent, err = filepath.EvalSymlinks(parent); err != nil { // the helper follows no link
+	parent, err := filepath.EvalSymlinks(filepath.Dir(store)) // the helper follows no link
+	if err != nil {
 		return nil, err
 	}
-	h := &held{store: filepath.Join(parent, filepath.Base(store)), dir: filepath.Join(parent, once+rand.Text())}
+	h := &held{store: filepath.Join(parent, filepath.Base(store))}
+	h.dir = filepath.Join(h.store, once+rand.Text())
+	if h.lock, err = hold(h.store, h.prepare); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			h.release()
 		}
 	}()
-	own, err := tryLock(h.dir, false)
-	if err != nil {
-		return nil, err
-	}
-	if own == nil {
-		return nil, fmt.Errorf("%s is in use", h.dir)
-	}
-	h.locks = append(h.locks, own)
 	if err := os.Mkdir(h.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := h.open(parent); err != nil {
+	if err := h.fit(); err != nil {
 		return nil, err
 	}
 	have := sizesOf(h.store)
@@ -101,47 +97,67 @@ func holdLayers(store string, layers []layer) (_ *held, err error) {
 	return h, nil
 }
 
-// open holds the store, which others may hold too, and finds the limits. Whoever is
-// alone with it makes it fit for use before.
-func (h *held) open(parent string) error {
-	l, err := tryLock(h.store, false)
-	alone := l != nil
-	if err == nil && !alone {
-		l, err = tryLock(h.store, true)
-	}
+func (h *held) parent() string { return filepath.Dir(h.store) }
+
+// prepare makes a store, or empties it: after a crash of the system nobody knows what is
+// in it, because nothing waits for the disk. Its file "boot" says which boot it is of.
+// Nobody else holds the store.
+func (h *held) prepare() error {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return err
 	}
-	h.measure(parent)
-	if l == nil { // somebody is just making it fit
-		h.store = ""
+	mark := filepath.Join(h.store, "boot")
+	if have, err := os.ReadFile(mark); err == nil && string(have) == string(boot) {
+		h.discardOnce(h.store)
 		return nil
 	}
-	h.locks = append(h.locks, l)
-	if alone {
-		if err := h.refresh(parent); err != nil {
-			return err
-		}
-		if ok, err := l.TryRLock(); err != nil || !ok { // which makes one for many of ours
-			return fmt.Errorf("%s cannot be shared: %w", h.store, err)
-		}
+	h.discard(h.store)
+	return errors.Join(os.Mkdir(h.store, 0o700), os.WriteFile(mark, boot, 0o600), os.Chtimes(mark, never, never))
+}
+
+// never is the time of a store that nobody has counted yet.
+var never = time.Unix(0, 0)
+
+// fit finds the limits, counts what is in the store if nobody has done so for long, and
+// makes room. What has little room left begins again. The time of the file "boot" is when
+// the store was counted.
+func (h *held) fit() error {
+	mark := filepath.Join(h.store, "boot")
+	st, err := os.Stat(mark)
+	if err != nil {
+		return err
 	}
-	h.as, err = os.Stat(h.store)
+	h.measure()
+	old := time.Since(st.ModTime()) > measureLayers
+	h.change(func(s sizes) {
+		if old {
+			s.recount(h.store)
+			err = os.Chtimes(mark, time.Time{}, time.Now())
+		}
+		for key, size := range s {
+			if size.over(h.most.part(3, 4)) {
+				h.discard(filepath.Join(h.store, key))
+				h.discard(filepath.Join(h.store, key+".alone"))
+				delete(s, key)
+			}
+		}
+	})
+	h.measure()
+	if room := h.total.part(3, 4); old || h.all.over(room) {
+		h.sweep(room)
+	}
 	return err
 }
 
 // measure finds what all layers have, and what one may have: more where more is free.
-func (h *held) measure(parent string) {
+func (h *held) measure() {
 	h.all = amount{}
-	stores, _ := filepath.Glob(filepath.Join(parent, "*", "sizes"))
+	stores, _ := filepath.Glob(filepath.Join(h.parent(), "*", "sizes"))
 	for _, name := range stores {
 		h.all = h.all.plus(sizesOf(filepath.Dir(name)).sum())
 	}
-	free, ok := freeIn(parent)
-	room := free.plus(h.all)
-	if !ok {
-		room.Names = 2 * layerQuota.Names * allLayers
-	}
+	room := freeIn(h.parent()).plus(h.all)
 	h.most = layerQuota.atMost(room.part(1, 2))
 	h.total = layerQuota.part(allLayers, 1).atMost(room.part(3, 4))
 }
@@ -160,34 +176,27 @@ func (h *held) makeLayer(s layer) (l heldLayer, err error) {
 	}
 	name := filepath.Base(s.path)
 	l.Upper, l.Work = filepath.Join(h.dir, "upper-"+name), filepath.Join(h.dir, "work-"+name)
-	err = errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode)) // the layer has the mode of its upper directory
-	if h.store != "" && err == nil {
-		// What was written over something that is gone by now is a part of it, with marks
-		// of what was removed. The other way round it is whole.
-		l.kept = filepath.Join(h.store, s.key())
-		alone := l.kept + ".alone"
-		if isNew {
-			l.kept = alone
-		} else if _, err := os.Lstat(l.kept); err != nil && os.Rename(alone, l.kept) == nil {
-			unveil(l.kept)
-		}
-		err = makeDir(l.kept, mode)
-		l.Lower = append(l.Lower, l.kept)
+	// What was written over something that is gone by now is a part of it, with marks
+	// of what was removed. The other way round it is whole.
+	l.kept = filepath.Join(h.store, s.key())
+	alone := l.kept + ".alone"
+	if isNew {
+		l.kept = alone
+	} else if _, err := os.Lstat(l.kept); err != nil && os.Rename(alone, l.kept) == nil {
+		unveil(l.kept)
 	}
-	switch {
-	case !isNew:
+	l.Lower = []string{l.kept}
+	if !isNew {
 		l.Lower = append(l.Lower, s.path)
-	case l.Lower == nil: // a bind would tell where Upper is, in /proc/self/mountinfo
-		nothing := filepath.Join(h.dir, "nothing")
-		l.Lower, err = []string{nothing}, errors.Join(err, makeDir(nothing, mode))
 	}
 	switch {
-	case s.alone && s.adds && l.kept != "":
+	case s.alone && s.adds:
 		l.Alone = l.kept
 	case s.alone || isNew:
 		l.Alone = l.Upper
 	}
-	return l, err
+	// The layer has the mode of its upper directory.
+	return l, errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode), makeDir(l.kept, mode))
 }
 
 // unveil has the directories of a layer that was written over nothing not hide what is
@@ -212,61 +221,60 @@ func makeDir(dir string, mode fs.FileMode) error {
 // end decides about what the command has written: what it may add is kept for those with
 // whom it shares a layer, or all is gone. It does not remove what is not kept.
 func (h *held) end(keep bool) {
-	if h.store == "" {
-		return
-	}
+	h.change(func(s sizes) {
+		all := h.all
+		for _, l := range h.layers {
+			key := l.key()
+			switch {
+			case l.direct && keep:
+				s[key], _ = measure(l.kept)
+			case l.direct:
+				h.discard(l.kept)
+				delete(s, key)
+			case keep && l.adds:
+				own, err := measure(l.Upper)
+				all = all.plus(own)
+				if own == (amount{}) || err != nil || s[key].plus(own).over(h.most) || all.over(h.total) {
+					continue
+				}
+				s[key] = s[key].plus(own)
+				_ = errors.Join(makeDir(l.kept, modeOf(l.Upper)), h.merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
+			}
+		}
+	})
+}
+
+// change changes what is in the store, and what is noted of that. One process does so at
+// a time.
+func (h *held) change(f func(sizes)) {
 	lock := flock.New(filepath.Join(h.store, "lock"))
 	if lock.Lock() != nil {
 		return
 	}
 	defer func() { _ = lock.Unlock() }()
-	if now, err := os.Stat(h.store); err != nil || !os.SameFile(now, h.as) {
-		return
-	}
-	sizes, changed, all := sizesOf(h.store), false, h.all
-	for _, l := range h.layers {
-		key := l.key()
-		if l.adds && sizes[key].over(h.most.part(3, 4)) { // it begins again
-			h.discard(l.kept)
-			delete(sizes, key)
-			changed = true
-		}
-		switch {
-		case l.direct && !keep:
-			h.discard(l.kept)
-			delete(sizes, key)
-		case l.direct:
-			sizes[key], _ = measure(l.kept)
-		case !keep || !l.adds:
-			continue
-		default:
-			own, err := measure(l.Upper)
-			all = all.plus(own)
-			if own == (amount{}) || err != nil || sizes[key].plus(own).over(h.most) || all.over(h.total) {
-				continue
-			}
-			sizes[key] = sizes[key].plus(own)
-			_ = errors.Join(makeDir(l.kept, modeOf(l.Upper)), h.merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
-		}
-		changed = true
-	}
-	if changed {
-		sizes.write(h.store)
+	s := sizesOf(h.store)
+	had := maps.Clone(s)
+	if f(s); !maps.Equal(s, had) {
+		s.write(h.store)
 	}
 }
 
 // release removes what the command had for itself, and lets go of the store.
 func (h *held) release() {
-	if h.discard(h.dir) {
-		_ = os.Remove(h.dir + ".lock")
-	}
-	for _, l := range h.locks {
-		_ = l.Unlock()
-	}
+	h.discard(h.dir)
+	_ = h.lock.Unlock()
 }
 
 // discard removes a directory in the background, and reports whether its name is free.
-func (h *held) discard(dir string) bool { return beneath.Discard(dir, filepath.Dir(h.dir)) == nil }
+func (h *held) discard(dir string) bool { return beneath.Discard(dir, h.parent()) == nil }
+
+// discardOnce removes what commands have left that had a store. Nobody holds it.
+func (h *held) discardOnce(store string) {
+	left, _ := filepath.Glob(filepath.Join(store, once+"*"))
+	for _, dir := range left {
+		h.discard(dir)
+	}
+}
 
 // merge moves what an upper directory holds into one that was below it, so that this
 // becomes what both were together. Nobody else changes either meanwhile.
@@ -322,117 +330,61 @@ func opaque(dir string) bool {
 	return err == nil
 }
 
-// refresh makes a store, or empties it: after a crash of the system nobody knows what
-// is in it, because nothing waits for the disk. Its file "boot" says which boot it is
-// of, and its time is when that was looked at. What has little room left begins again.
-// Nobody else holds the store.
-func (h *held) refresh(parent string) error {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return err
-	}
-	mark := filepath.Join(h.store, "boot")
-	have, err := os.ReadFile(mark)
-	if err != nil || string(have) != string(boot) {
-		h.discard(h.store)
-		if err := os.Mkdir(h.store, 0o700); err != nil {
-			return err
+// sweep removes what commands of processes that are gone have left, what nobody has used
+// for long, and of the rest what was used longest ago, until there is room.
+func (h *held) sweep(room amount) {
+	beneath.Sweep(h.parent())
+	used := func(lock string) (at time.Time) {
+		if st, err := os.Stat(filepath.Join(strings.TrimSuffix(lock, ".lock"), "boot")); err == nil {
+			at = st.ModTime()
 		}
+		return at
 	}
-	sizes := sizesOf(h.store)
-	st, err := os.Stat(mark)
-	old := err != nil || string(have) != string(boot) || time.Since(st.ModTime()) > measureLayers
-	if old {
-		clear(sizes)
-		dirs, _ := filepath.Glob(filepath.Join(h.store, "*", "*"))
-		for _, dir := range dirs {
-			rel, _ := filepath.Rel(h.store, strings.TrimSuffix(dir, ".alone"))
-			n, _ := measure(dir)
-			sizes[rel] = sizes[rel].plus(n)
-		}
-	}
-	for key, size := range sizes {
-		if size.over(h.most.part(3, 4)) {
-			h.discard(filepath.Join(h.store, key))
-			h.discard(filepath.Join(h.store, key+".alone"))
-			delete(sizes, key)
-			old = true
-		}
-	}
-	if old {
-		sizes.write(h.store)
-		if err := os.WriteFile(mark, boot, 0o600); err != nil {
-			return err
-		}
-		h.measure(parent)
-	}
-	left, _ := filepath.Glob(filepath.Join(parent, once+"*.lock"))
-	if room := h.total.part(3, 4); old || len(left) > 1 || h.all.over(room) {
-		sweepLayers(parent, room)
-		h.measure(parent)
-	}
-	return nil
-}
-
-// sweepLayers removes what nobody has used for long, what was for one command of a
-// process that is gone, and of the rest what was used longest ago, until there is room.
-func sweepLayers(parent string, room amount) {
-	type store struct {
-		name string
-		used time.Time
-		size amount
-	}
-	var stores []store
-	var all amount
-	locks, _ := filepath.Glob(filepath.Join(parent, "*.lock"))
+	locks, _ := filepath.Glob(filepath.Join(h.parent(), "*.lock"))
+	slices.SortFunc(locks, func(a, b string) int { return used(a).Compare(used(b)) })
 	for _, name := range locks {
-		s := store{name: strings.TrimSuffix(name, ".lock")}
-		s.size = sizesOf(s.name).sum()
-		all = all.plus(s.size)
-		if st, err := os.Stat(filepath.Join(s.name, "boot")); err == nil && !strings.HasPrefix(filepath.Base(s.name), once) {
-			s.used = st.ModTime()
-		}
-		stores = append(stores, s)
-	}
-	beneath.Sweep(parent)
-	slices.SortFunc(stores, func(a, b store) int { return a.used.Compare(b.used) })
-	for _, s := range stores {
-		if time.Since(s.used) < keepLayers && !all.over(room) {
-			return
-		}
-		l, err := tryLock(s.name, false)
-		if err != nil || l == nil {
-			continue
-		}
-		if beneath.Discard(s.name, parent) == nil {
-			_ = os.Remove(l.Path())
+		l := flock.New(name)
+		if alone, err := l.TryLock(); err == nil && alone && isAt(l) {
+			store := strings.TrimSuffix(name, ".lock")
+			size := sizesOf(store).sum()
+			h.discardOnce(store)
+			if (time.Since(used(name)) > keepLayers || h.all.over(room)) && h.discard(store) {
+				_ = os.Remove(name)
+				h.all = h.all.plus(size.part(-1, 1))
+			}
 		}
 		_ = l.Unlock()
-		all = all.plus(s.size.part(-1, 1))
 	}
 }
 
-// tryLock holds the lock of a store, alone or with others; nil if that cannot be. The
-// lock goes with the process.
-func tryLock(store string, shared bool) (*flock.Flock, error) {
+// hold holds the lock of a store with others, until it is unlocked or the process ends.
+// Whoever is alone with the store prepares it before. Nobody is for long.
+func hold(store string, prepare func() error) (*flock.Flock, error) {
 	for {
 		l := flock.New(store + ".lock")
-		try := l.TryLock
-		if shared {
-			try = l.TryRLock
+		alone, err := l.TryLock()
+		if err == nil && alone && isAt(l) {
+			err = prepare()
 		}
-		ok, err := try()
-		if err != nil || !ok {
-			return nil, err
+		if err == nil {
+			err = l.RLock()
 		}
-		// Who sweeps may have removed the file between our opening and our locking it.
-		ours, err := l.Stat()
-		there, statErr := os.Stat(l.Path())
-		if err == nil && statErr == nil && os.SameFile(ours, there) {
+		if err == nil && isAt(l) {
 			return l, nil
 		}
 		_ = l.Unlock()
+		if err != nil {
+			return nil, err
+		}
 	}
+}
+
+// isAt reports whether the file that is locked has its name: whoever sweeps may have
+// removed it between our opening and our locking it.
+func isAt(l *flock.Flock) bool {
+	ours, err := l.Stat()
+	there, statErr := os.Stat(l.Path())
+	return err == nil && statErr == nil && os.SameFile(ours, there)
 }
 
 // sizes are what the layers of a store have, by [layer.key].
@@ -444,6 +396,19 @@ func sizesOf(store string) sizes {
 		return sizes{}
 	}
 	return out
+}
+
+// recount counts what there is.
+func (s sizes) recount(store string) {
+	clear(s)
+	dirs, _ := filepath.Glob(filepath.Join(store, "*", "*"))
+	for _, dir := range dirs {
+		rel, _ := filepath.Rel(store, strings.TrimSuffix(dir, ".alone"))
+		if !strings.HasPrefix(rel, once) {
+			n, _ := measure(dir)
+			s[rel] = s[rel].plus(n)
+		}
+	}
 }
 
 func (s sizes) sum() (all amount) {

@@ -35,14 +35,17 @@ func (a amount) atMost(b amount) amount { return amount{min(a.Bytes, b.Bytes), m
 // over reports whether there is more of either.
 func (a amount) over(most amount) bool { return a.Bytes > most.Bytes || a.Names > most.Names }
 
-// freeIn is what is free where a directory is. names says that its file system counts
-// names; otherwise it has room for any number.
-func freeIn(dir string) (free amount, names bool) {
+// freeIn is what is free where a directory is. Where a file system does not count names, it
+// has room for any number.
+func freeIn(dir string) amount {
 	var sys unix.Statfs_t
 	if unix.Statfs(dir, &sys) != nil {
-		return amount{}, true
+		return amount{}
 	}
-	return amount{int64(sys.Bavail) * sys.Bsize, int64(sys.Ffree)}, sys.Files > 0
+	if sys.Files == 0 {
+		sys.Ffree = 1 << 40
+	}
+	return amount{int64(sys.Bavail) * sys.Bsize, int64(sys.Ffree)}
 }
 
 // measure counts what there is in a directory. What cannot be counted is an error: it
@@ -99,11 +102,11 @@ func (h *held) check() func() error {
 		return func() error { return nil }
 	}
 	step := h.most.part(1, 16)
-	first, _ := freeIn(h.dir)
+	first := freeIn(h.dir)
 	before := first
 	next := time.Now().Add(recount)
 	return func() error {
-		now, _ := freeIn(h.dir)
+		now := freeIn(h.dir)
 		before = amount{max(before.Bytes, now.Bytes), max(before.Names, now.Names)}
 		if !before.over(now.plus(step)) && time.Now().Before(next) {
 			return nil

@@ -164,7 +164,7 @@ const leastRoom = 1 << 20
 // full says which directories that the command may change have no room left.
 func (p plan) full() (notes []string) {
 	for _, m := range p.mounts {
-		if free, _ := freeIn(m.Host); m.Write && free.Bytes < leastRoom {
+		if free := freeIn(m.Host); m.Write && free.Bytes < leastRoom {
 			notes = append(notes, fmt.Sprintf("the disk is full where %s is: remove something before you go on", m.Host))
 		}
 	}
@@ -174,10 +174,10 @@ func (p plan) full() (notes []string) {
 // room returns a check that there is not that much less room in a directory. That
 // others take it at the same time cannot be told apart.
 func room(dir string) func() error {
-	begin, _ := freeIn(dir)
+	begin := freeIn(dir)
 	least := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
 	return func() error {
-		if now, _ := freeIn(dir); now.Bytes < least {
+		if now := freeIn(dir); now.Bytes < least {
 			return errFull
 		}
 		return nil
