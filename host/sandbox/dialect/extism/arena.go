@@ -1,7 +1,9 @@
 package extism
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -223,19 +225,11 @@ func (a *arena) length(offset uint64) uint64 {
 
 // find returns the index of the block at an offset, or -1.
 func (a *arena) find(offset uint64) int {
-	at := offset - firstOffset
-	low, high := 0, len(a.blocks)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); uint64(a.blocks[mid].at) < at {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	if low == len(a.blocks) || uint64(a.blocks[low].at) != at || a.blocks[low].used == 0 {
+	i, ok := slices.BinarySearchFunc(a.blocks, offset-firstOffset, func(b block, at uint64) int { return cmp.Compare(uint64(b.at), at) })
+	if !ok || a.blocks[i].used == 0 {
 		return -1
 	}
-	return low
+	return i
 }
 
 // view returns n bytes at an offset, which stay the plugin's.
