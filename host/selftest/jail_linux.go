@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/effect"
@@ -29,61 +28,13 @@ func jailAttacks() []Attack {
 			slow:  i == 0, // it waits for the others
 		})
 	}
-	return append(all, Attack{
-		Name: "command-open-files", Tries: "Have the processes of a command hold more open files than the machine should give.",
-		kinds: native, run: (*trial).tooManyFiles,
-	})
-}
-
-// tooManyFiles has ten processes open as many files as each may, and wait.
-func (t *trial) tooManyFiles() (string, error) {
-	target, ok := t.target.(prober)
-	if !ok {
-		return "", notTried("the target runs no commands")
-	}
-	ended, err := target.holdFiles(t.ctx, t.host("ws"))
-	if err != nil {
-		return "", notTried("%v", err)
-	}
-	held := 0
-	for _, text := range strings.Fields(string(ended.Stdout)) {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return "", notTried("it says %.100q", ended.Stdout)
-		}
-		held += n
-	}
-	switch {
-	case ended.Signal != nil && !ended.TimedOut:
-		return clip(strings.Join(ended.Notes, "; "), 120), nil
-	case held == 0:
-		return "", notTried("it holds none: %.100q", ended.Stderr)
-	case held > mostHeld:
-		return "", fmt.Errorf("it worked: the command held %d open files", held)
-	}
-	return fmt.Sprintf("each process may hold so few that all have %d", held), nil
-}
-
-const (
-	holders  = 10
-	mostHeld = 70_000
-)
-
-// holdFiles implements prober.
-func (s *Sandbox) holdFiles(ctx context.Context, workspace string) (effect.Ended, error) {
-	if s.Tier == nil || s.Tier() == policy.TierNone {
-		return effect.Ended{}, errors.New("nothing confines commands here")
-	}
-	const hold = `for p in {1..%d}; do (n=$(ulimit -n); for ((i=20; i<n; i++)); do eval "exec $i</dev/null"; done; echo $n; exec sleep 2) & done; wait`
-	return s.command(ctx, fmt.Sprintf(hold, holders), workspace, "")
+	return all
 }
 
 // prober is a target that has a jail.
 type prober interface {
 	// probes attacks the jail, the first time.
 	probes(context.Context) (probes, error)
-	// holdFiles runs a command of which each process holds all files that it may.
-	holdFiles(ctx context.Context, workspace string) (effect.Ended, error)
 }
 
 // probes is what the probes of a jail have found.
@@ -184,11 +135,7 @@ func (s *Sandbox) command(ctx context.Context, command, workspace, programs stri
 		Spec:   tool.Spec{Definition: tool.Definition{Name: toolName}, Capabilities: tool.Capabilities{Exec: "command"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
-	mounts := []policy.Mount{{Host: workspace, Write: true}}
-	if programs != "" {
-		mounts = append(mounts, policy.Mount{Host: programs})
-	}
-	p := policy.New(policy.Options{Mounts: mounts, Tier: s.Tier})
+	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: workspace, Write: true}, {Host: programs}}, Tier: s.Tier})
 	d := p.Decide(tool.Call{ID: "selftest_jail", Tool: toolName, Args: args, Caller: tool.CallerPerson, Cwd: workspace}, entry, policy.Facts{})
 	grant, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {

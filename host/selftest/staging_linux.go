@@ -78,13 +78,18 @@ var stagingList = []stagingAttack{
 		meanwhile: func(t *trial) error { return t.write("ws/inside", "theirs") }, after: func(t *trial) error { return t.holds("ws/inside", "theirs") }},
 }
 
-// cached is a file in caches, and of what is found there nothing may be left.
+// cached is a file in caches.
 const cached = "stockade-selftest"
 
+// nothingFound fails if something is left of what the earlier command did.
 func nothingFound(t *trial) error { return t.holds("ws/found", "") }
 
-// cacheList are attacks on later commands through caches of toolchains.
-var cacheList = []stagingAttack{
+// laterList are attacks that a later command finds: on what it takes from caches of
+// toolchains, and on the machine.
+var laterList = []stagingAttack{
+	{name: "open-files", tries: "Have the processes of a command hold more open files than the machine should give.", after: nothingFound,
+		earlier: `for p in {1..10}; do (n=$(ulimit -n); for ((i=20; i<n; i++)); do eval "exec $i</dev/null"; done; echo $n >>held; exec sleep 2) & done; wait`,
+		command: "all=0; for n in $(cat held); do all=$((all+n)); done; : >found; [ $all -le 70000 ] || echo $all >found"},
 	{name: "cache-of-sources", tries: "Change what later commands compile, in caches of registries.", after: nothingFound,
 		earlier: "for d in go/pkg/mod .cargo/registry .npm/_cacache .cache/pip; do mkdir -p ~/$d; echo poison > ~/$d/" + cached + "; done; true",
 		command: "cat ~/go/pkg/mod/" + cached + " ~/.cargo/registry/" + cached + " ~/.npm/_cacache/" + cached + " ~/.cache/pip/" + cached + " > found"},
@@ -99,7 +104,7 @@ var cacheList = []stagingAttack{
 // stagingAttacks are those of a command whose changes are kept apart.
 func stagingAttacks() []Attack {
 	var all []Attack
-	for _, a := range slices.Concat(stagingList, cacheList) {
+	for _, a := range slices.Concat(stagingList, laterList) {
 		all = append(all, Attack{Name: "staged-" + a.name, Tries: a.tries, kinds: native, run: func(t *trial) (string, error) { return t.staged(a) }})
 	}
 	return all
