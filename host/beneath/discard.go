@@ -56,11 +56,9 @@ func AwaitRemovals(limit time.Duration) {
 	if idle == nil {
 		return
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-idle:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 }
 

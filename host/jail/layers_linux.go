@@ -238,7 +238,7 @@ func (h *held) end(keep bool) {
 					continue
 				}
 				s[key] = s[key].plus(own)
-				_ = errors.Join(makeDir(l.kept, modeOf(l.Upper)), h.merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
+				_ = errors.Join(makeDir(l.kept, 0o700), h.merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
 			}
 		}
 	})
@@ -313,15 +313,6 @@ func (h *held) merge(upper, lower string) error {
 		}
 	}
 	return nil
-}
-
-// modeOf is the mode of a directory; of none, for its owner alone.
-func modeOf(dir string) fs.FileMode {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return 0o700
-	}
-	return st.Mode().Perm()
 }
 
 // opaque reports whether a directory of an overlay hides those below it.
