@@ -251,44 +251,41 @@ func (s *Store) write() {
 func (s *Store) transact(n int) {
 	// The writer outlives any caller's context.
 	ctx := context.Background()
-	begin := func() error {
-		return patiently(ctx, s.busy, func() error {
+	var group []*request
+	err := s.whileFull(func() error {
+		err := patiently(ctx, s.busy, func() error {
 			if err := s.connect(ctx); err != nil {
 				return err
 			}
 			return s.exec(ctx, "BEGIN IMMEDIATE")
 		})
-	}
-	if err := s.whileFull(begin); err != nil {
-		s.giveUp(err)
-		// Only those that have waited the whole time: the rest get their own.
-		finish(s.take(n), err)
-		return
-	}
-	// Taken only now: whoever came while the writer waited shares the commit,
-	// and whoever gave up is gone.
-	group := s.take(maxGroup)
-	if len(group) == 0 {
-		s.rollback()
-		return
-	}
-	begun := true
-	err := s.whileFull(func() error {
-		if !begun {
-			if err := begin(); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
-		begun = false
+		// Taken only now: whoever came while the writer waited shares the commit,
+		// and whoever gave up is gone.
+		if group == nil {
+			group = s.take(maxGroup)
+		}
+		if len(group) == 0 {
+			s.rollback()
+			return nil
+		}
 		return s.group(ctx, group)
 	})
 	if err != nil {
 		s.rollback()
 		s.giveUp(err)
+		if group == nil { // only those that have waited the whole time: the rest get their own
+			group = s.take(n)
+		}
 		for _, r := range group {
 			r.events = nil
 		}
 		finish(group, err)
+		return
+	}
+	if len(group) == 0 {
 		return
 	}
 	if id := group[0].forget; id != "" && group[0].err == nil {
