@@ -26,23 +26,27 @@ const (
 
 // hidden says whether a tag, or a style sheet before it, hides what is in the element.
 func (p *page) hidden(t token) (how concealment) {
-	if p.rules != nil && p.rules[strings.ToLower(string(t.tag))] {
+	if p.ruled("", t.tag) {
 		how = hiddenBySheet
 	}
 	a := attributes{src: t.attrs}
 	for a.next() {
 		switch {
-		case named(a.name, "hidden"),
-			named(a.name, "style") && conceals(html.UnescapeString(string(a.value))):
+		case named(a.name, "hidden"), named(a.name, "style") && conceals(html.UnescapeString(string(a.value))):
 			return hiddenByPage
-		case p.rules != nil && named(a.name, "id") && p.rules["#"+html.UnescapeString(string(a.value))],
-			p.rules != nil && named(a.name, "class") && slices.ContainsFunc(strings.Fields(html.UnescapeString(string(a.value))), func(c string) bool { return p.rules["."+c] }):
+		case named(a.name, "id") && p.ruled("#", a.value), named(a.name, "class") && p.ruled(".", a.value):
 			how = hiddenBySheet
 		case how == shown && named(a.name, "aria-hidden") && bytes.EqualFold(a.value, []byte("true")):
 			how = hiddenFromReaders
 		}
 	}
 	return how
+}
+
+// ruled reports whether a style sheet hides one of these names, in whatever case. Mark is
+// what stands before them in a selector.
+func (p *page) ruled(mark string, names []byte) bool {
+	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }
 
 // sheet takes from a style sheet which elements, classes and IDs it hides by a rule of
@@ -73,10 +77,7 @@ func (p *page) sheet(text string) {
 					if selector == "" || isAmong([]byte(selector), " html body ") || strings.ContainsAny(selector[at+1:], ".#") || strings.ContainsAny(selector, ":[>+~ \t\n*@") {
 						continue
 					}
-					if p.rules == nil {
-						p.rules = map[string]bool{}
-					}
-					p.rules[selector[at:]] = true
+					p.rules[strings.ToLower(selector[at:])] = true
 				}
 			}
 			start = i + 1
@@ -95,41 +96,32 @@ func unconditional(before string) bool {
 // not looked at, and an escape counts: with that a word can be written in another way.
 func conceals(style string) bool {
 	color, back := "-", ""
-	var tiny, clipped bool
+	var hides, tiny, clipped bool
 	for decl := range strings.SplitSeq(strings.ToLower(uncommented(style)), ";") {
 		key, value, _ := strings.Cut(strings.Join(strings.Fields(decl), ""), ":")
 		value = strings.TrimSuffix(value, "!important")
 		n, err := strconv.ParseFloat(strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz%"), 64)
 		switch key {
 		case "display", "visibility":
-			if value == "none" || value == "hidden" || value == "collapse" {
-				return true
-			}
+			hides = hides || value == "none" || value == "hidden" || value == "collapse"
 		case "opacity", "font-size":
-			if err == nil && n < 0.02 {
-				return true
-			}
+			hides = hides || err == nil && n < 0.02
 		case "left", "right", "top", "bottom", "text-indent", "margin-left", "margin-top":
-			if err == nil && n <= -500 { // off the screen
-				return true
-			}
+			hides = hides || err == nil && n <= -500 // off the screen
 		case "clip", "clip-path", "transform":
-			if slices.ContainsFunc([]string{"rect(0", "rect(1px", "inset(50%", "inset(100%", "scale(0)"}, func(s string) bool { return strings.HasPrefix(value, s) }) {
-				return true
-			}
+			hides = hides || slices.ContainsFunc([]string{"rect(0", "rect(1px", "inset(50%", "inset(100%", "scale(0)"}, func(s string) bool { return strings.HasPrefix(value, s) })
 		case "width", "height", "max-width", "max-height":
 			tiny = tiny || err == nil && n <= 1 && !strings.HasSuffix(value, "em")
 		case "overflow":
 			clipped = value == "hidden" || value == "clip"
 		case "color":
-			if color = plainColor.Replace(value); color == "transparent" {
-				return true
-			}
+			color = plainColor.Replace(value)
+			hides = hides || color == "transparent"
 		case "background", "background-color":
 			back = plainColor.Replace(value)
 		}
 	}
-	return tiny && clipped || color == back || strings.Contains(style, `\`)
+	return hides || tiny && clipped || color == back || strings.Contains(style, `\`)
 }
 
 var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")

@@ -53,6 +53,7 @@ type list struct {
 // render writes a document, until the window is full.
 func (p *page) render(src []byte) {
 	s := scanner{src: src}
+	p.rules = map[string]bool{}
 	for !p.out.full() {
 		t := s.next()
 		switch t.kind {
