@@ -84,18 +84,14 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 
 // refusedJSON prints a module that is not admitted, or may not run, as a result.
 func (a *app) refusedJSON(err error) error {
-	refused, isRefused := errors.AsType[*admit.RefusedError](err)
-	denied, isDenied := errors.AsType[*policy.ModuleError](err)
 	var r tool.Result
-	switch {
-	case !a.flags.json:
-		return nil
-	case isRefused:
+	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
 		r = tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
 		r.Err.Hint = tool.Advise("%s", refusedHint(err))
-	case isDenied:
+	} else if denied, ok := errors.AsType[*policy.ModuleError](err); ok {
 		r = tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%v", denied)
-	default:
+	}
+	if !a.flags.json || r.Err == nil {
 		return nil
 	}
 	r.Usage.Start = time.Now()

@@ -41,22 +41,23 @@ const (
 // unasked names those that share a layer with commands that had no yes to what they may.
 const unasked = "unasked"
 
-// sharing says of each content with whom a command shares a layer, whose other
-// commands then see what it adds, and whether it adds anything. Others have other
-// layers. What no command may add to is the user's, as it is, and what is written over
-// it goes with the command.
+// shared says with whom a command shares a layer of that content, whose other commands
+// then see what it adds, and whether it adds anything. Others have other layers. What no
+// command may add to is the user's, as it is, and what is written over it goes with the
+// command.
 //
 // So nothing comes from a command into one that has more rights: not into what is
 // compiled there, and not into what is run.
-var sharing = map[content]func(policy.Exec) (with string, adds bool){
-	fetched: func(e policy.Exec) (string, bool) { return "fetched", e.Fetches() },
-	built: func(e policy.Exec) (string, bool) {
-		adds := len(e.Opened) == 0 // or a secret could be in there
-		if e.Apart() {
-			return "approved", adds
-		}
-		return unasked, adds
-	},
+func (c content) shared(e policy.Exec) (with string, adds bool) {
+	switch {
+	case c == fetched:
+		return "fetched", e.Fetches()
+	case e.Apart():
+		with = "approved"
+	default:
+		with = unasked
+	}
+	return with, len(e.Opened) == 0 // or a secret could be in there
 }
 
 // layer is a directory of a cache, as a command has it.
@@ -174,7 +175,7 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 			}
 		}
 		for _, rel := range slices.Sorted(maps.Keys(c.layers)) {
-			with, adds := sharing[c.layers[rel]](terms)
+			with, adds := c.layers[rel].shared(terms)
 			l := layer{filepath.Join(home, rel), with, adds, c.layers[rel] == built}
 			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel) && (adds || p.hasKept(l))) {
 				p.layers = append(p.layers, l)
