@@ -28,7 +28,7 @@ func Discard(dir, bin string) error {
 		return nil
 	}
 	if err == nil {
-		removals.begin(away)
+		remove(away)
 	}
 	return err
 }
@@ -42,7 +42,7 @@ func Sweep(bin string) {
 			continue
 		}
 		if fi, err := e.Info(); err == nil && ours(fi) { // bin may be one in which others make directories, too
-			removals.begin(filepath.Join(bin, e.Name()))
+			remove(filepath.Join(bin, e.Name()))
 		}
 	}
 }
@@ -63,39 +63,34 @@ func AwaitRemovals(limit time.Duration) {
 }
 
 // removals are those of this process, one at a time.
-var removals removing
-
-type removing struct {
+var removals struct {
 	mu      sync.Mutex
-	waiting []string
-	idle    chan struct{} // closed when nothing waits any more; nil: nothing does
+	waiting []string      // the first is being removed
+	idle    chan struct{} // closed when nothing waits any more; nil: nothing did
 }
 
-func (r *removing) begin(dir string) {
+func remove(dir string) {
+	r := &removals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.waiting, dir) {
 		return
 	}
-	r.waiting = append(r.waiting, dir)
-	if r.idle == nil {
-		r.idle = make(chan struct{})
-		go r.work()
+	if r.waiting = append(r.waiting, dir); len(r.waiting) > 1 {
+		return
 	}
-}
-
-func (r *removing) work() {
-	for {
-		r.mu.Lock()
-		if len(r.waiting) == 0 {
-			close(r.idle)
-			r.idle = nil
+	r.idle = make(chan struct{})
+	go func() {
+		for more := true; more; {
+			removeGone(dir)
+			r.mu.Lock()
+			r.waiting = r.waiting[1:]
+			if more = len(r.waiting) > 0; more {
+				dir = r.waiting[0]
+			} else {
+				close(r.idle)
+			}
 			r.mu.Unlock()
-			return
 		}
-		dir := r.waiting[0]
-		r.waiting = r.waiting[1:]
-		r.mu.Unlock()
-		removeGone(dir)
-	}
+	}()
 }
