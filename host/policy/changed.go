@@ -47,19 +47,13 @@ func (d *Decision) byPath(changes []tool.Change) bool {
 	p := d.policy
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	var held []int
-	for i := range p.rules {
-		if p.rules[i].aboutChanges(d.entry.Name) {
-			held = append(held, i)
-		}
-	}
 	var by *Rule
 	effect := Allow
 	for some := range slices.Chunk(names, maxHeld) {
 		work := match.NewWork()
-		for _, i := range held {
+		for i := range p.rules {
 			r := &p.rules[i]
-			if r.Effect >= effect || slices.Contains(d.over, r.identity()) || r.Effect == d.effect && r.decider() == d.by {
+			if !r.aboutChanges(d.entry.Name) || r.Effect >= effect || slices.Contains(d.over, r.identity()) || r.Effect == d.effect && r.decider() == d.by {
 				continue
 			}
 			work.Begin(i, r.Source == SourceProject)
