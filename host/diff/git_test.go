@@ -180,6 +180,7 @@ func TestWhatGitDoes(t *testing.T) {
 		{"a pack that is gone", "git gc -q", "rm -f .git/objects/pack/*.pack", []string{"git: 3 objects lost"}},
 		{"packed-refs that is not in order", "git commit -q --allow-empty -m two; git pack-refs --all", "(echo '# pack-refs with: peeled fully-peeled sorted'; for i in x main; do echo $(git rev-parse HEAD) refs/heads/$i; done) > p; mv p .git/packed-refs", []string{"git: not all of what commits and the index hold could be looked at", "git: branch x at HASH"}},
 		{"HEAD through another reference", pr + "; git update-ref refs/pull/1 main; git symbolic-ref HEAD refs/pull/1", "git update-ref refs/pull/1 pr", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", "git: pull/1 moves from HASH to HASH, which follows it"}},
+		{"a commit on no branch that is left", "git checkout -q --detach; git commit -q --allow-empty -m two", "git checkout -q main", []string{`git: on branch main, and 1 commit lost: "two"`}},
 		{"references packed", "git branch x; git tag t", "git pack-refs --all", []string{"git: 4 changes of its own"}},
 		{"stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash drop -q stash@{1}", []string{`git: stashes dropped: "On main: s2"`}},
 		{"all stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash clear", []string{`git: stashes dropped: "On main: s1", "On main: s2", "On main: s3"`}},
@@ -241,7 +242,7 @@ func TestTheNextStepsOfARebase(t *testing.T) {
 		{"too many", strings.Repeat("exec a\n", maxSteps+1), "whose next steps cannot be read here"},
 		{"after what is read", strings.Repeat("# a\n", maxText/4) + "exec rm\n", "whose next steps cannot be read here"},
 	} {
-		if got := todo("rebase-merge", file(test.todo)).stepWords(); got != test.want {
+		if got, _ := (&Set{}).fact(fact{parts: todo(file(test.todo))}, false); got != " "+test.want {
 			t.Errorf("%s: %q", test.name, got)
 		}
 	}

@@ -21,19 +21,18 @@ import (
 // entry, or told by the facts of a repository. [New] makes it, and it does not change. It
 // is safe for concurrent use.
 type Set struct {
-	Dir          string        // names below it are shown relative to it
-	Changes      []tool.Change // first those that entries are about
-	Entries      []Entry       // the greatest care first
-	Repositories []Repository
-	Unshown      []Unshown // contents that [Set.Text] does not show
-	NoTime       bool      // the context has ended before all was looked at
+	Dir     string        // names below it are shown relative to it
+	Changes []tool.Change // first those that entries are about
+	Entries []Entry       // the greatest care first
+	Unshown []Unshown     // contents that [Set.Text] does not show
+	NoTime  bool          // the context has ended before all was looked at
 
-	why    map[int]Why // of what is unshown
-	dirs   []*git.Dir  // of the repositories
-	held   []Content   // of all repositories; they count on from the changes
-	digest [sha256.Size]byte
-	source *source
-	hide   func(string) string // takes secrets out of a text; nil: there are none
+	why          map[int]Why // of what is unshown
+	repositories []*repository
+	held         []heldFile // of all repositories; they count on from the changes
+	digest       [sha256.Size]byte
+	source       *source
+	hide         func(string) string // takes secrets out of a text; nil: there are none
 }
 
 // source is what sets of the same changes read from.
@@ -75,7 +74,7 @@ type Entry struct {
 	Form    Form
 	Care    Care
 	Change  tool.Change // the one, that of the directory, or the first
-	Where   string      // of what git holds, as in [Content]
+	Where   string      // of what git holds: the hash of the commit; empty: it is the index
 	Files   int         // how many files come, go or change
 	Dirs    int         // how many directories
 	Bytes   int64       // what the files have, or had
@@ -111,15 +110,23 @@ type Unshown struct {
 	Err    error // of one that is unreadable
 }
 
+// heldFile is a file that a commit or the index holds.
+type heldFile struct {
+	where  string      // as in [Entry.Where]
+	change tool.Change // from what the worktree has, to what is held
+}
+
 // Whole reports whether a person can see all that comes. If not, an answer holds for this
 // call alone.
 func (s *Set) Whole() bool {
 	if s == nil {
 		return true
 	}
-	hidden := func(r Repository) bool { return slices.ContainsFunc(r.Facts, func(f Fact) bool { return f.Unseen }) }
+	hidden := func(r *repository) bool {
+		return slices.ContainsFunc(r.facts, func(f fact) bool { return f.loss == unseen })
+	}
 	comes := func(u Unshown) bool { return !u.Known }
-	return !s.NoTime && !slices.ContainsFunc(s.Unshown, comes) && !slices.ContainsFunc(s.Repositories, hidden)
+	return !s.NoTime && !slices.ContainsFunc(s.Unshown, comes) && !slices.ContainsFunc(s.repositories, hidden)
 }
 
 // Empty reports whether nothing is changed.
@@ -128,7 +135,7 @@ func (s *Set) Empty() bool { return len(s.Changes) == 0 }
 // At is a change, or behind them what git holds.
 func (s *Set) At(i int) tool.Change {
 	if i >= len(s.Changes) {
-		return s.held[i-len(s.Changes)].Change
+		return s.held[i-len(s.Changes)].change
 	}
 	return s.Changes[i]
 }
@@ -173,13 +180,13 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
-	s := &Set{Dir: dir, dirs: dirs, source: &source{budget: newBudget()}}
+	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
 	found, others := repositories(changes, dirs)
+	s.repositories = found
 	var told []tool.Change
 	for _, r := range found {
-		r, rest := r.tells(ctx)
-		others, told = append(others, rest...), append(told, r.Told...)
-		s.Repositories, s.held = append(s.Repositories, r), append(s.held, r.Held...)
+		others = append(others, r.tells(ctx)...)
+		told, s.held = append(told, r.told...), append(s.held, r.held...)
 	}
 	others = moves(ctx, others, s.source.budget)
 	s.Changes = slices.Concat(others, told)
@@ -189,7 +196,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	}
 	s.Entries = grouped(others, cares)
 	for i, h := range s.held {
-		s.Entries = append(s.Entries, Entry{Care: Held, Change: h.Change, Where: h.Where, Files: 1, Members: []int{len(s.Changes) + i}})
+		s.Entries = append(s.Entries, Entry{Care: Held, Change: h.change, Where: h.where, Files: 1, Members: []int{len(s.Changes) + i}})
 	}
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(b.Care, a.Care), cmp.Compare(a.order(), b.order()))
@@ -524,13 +531,12 @@ func (s *Set) look(ctx context.Context) {
 		describe(sums, c)
 	}
 	for _, h := range s.held {
-		fmt.Fprintf(sums, "%q", h.Where)
-		describe(sums, h.Change)
+		fmt.Fprintf(sums, "%q", h.where)
+		describe(sums, h.change)
 	}
-	for _, r := range s.Repositories {
-		fmt.Fprintf(sums, "%q %#v", r.Root, r.Facts)
+	for _, r := range s.repositories {
+		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}
-	fmt.Fprintf(sums, "%q", s.Counted())
 	left, looked := int64(maxShown), 0
 	s.why = map[int]Why{}
 	for _, i := range s.Order() {

@@ -99,8 +99,8 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 			t.Fatalf("seed %d: of %d changes there are %d, and %d are moves", seed, n, len(s.Changes), moved)
 		}
 		told := 0
-		for _, r := range s.Repositories {
-			told += len(r.Told)
+		for _, r := range s.repositories {
+			told += len(r.told)
 		}
 		check := func(name string, entries []Entry) {
 			seen := make([]bool, len(s.Changes)-told)

@@ -69,6 +69,7 @@ func Summary(ctx context.Context, changes []tool.Change, dir string, most int, d
 type Told struct {
 	Words   string
 	Red     bool // it says that something is not shown
+	Cut     bool // [Set.All] names more
 	Care    Care
 	Changes []int // which of [Set.Changes], if it is of these
 	Form    Form  // of these
@@ -79,21 +80,26 @@ func (t Told) Alone() bool { return len(t.Changes) > 0 && t.Form == Single }
 
 // Told are the lines that tell of all changes, in at most about so many: what a person
 // must not overlook, what git has done, what is not shown, and then the rest.
-func (s *Set) Told(most int) (out []Told) {
-	add := func(words string, red bool) { out = append(out, Told{Words: words, Red: red}) }
+func (s *Set) Told(most int) []Told { return s.told(most, false) }
+
+// All are the lines of all entries, with all names that git's lines only count otherwise.
+func (s *Set) All() []Told { return s.told(len(s.Entries), true) }
+
+func (s *Set) told(most int, all bool) (out []Told) {
+	add := func(t Told) { out = append(out, t) }
 	entries := s.short(most)
 	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
 	entry := func(e Entry) {
-		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Form: e.Form})
+		add(Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Form: e.Form})
 	}
 	for _, e := range entries[:plain] {
 		entry(e)
 	}
 	if s.NoTime {
-		add("there was no time to look at all of this", true)
+		add(Told{Words: "there was no time to look at all of this", Red: true})
 	}
-	for _, r := range s.Repositories {
-		s.repository(r, add)
+	for _, r := range s.repositories {
+		s.repository(r, all, add)
 	}
 	s.unshown(add)
 	for _, e := range entries[plain:] {
@@ -104,26 +110,29 @@ func (s *Set) Told(most int) (out []Told) {
 
 // repository adds what git has done in one: first what of that nobody has looked at, and
 // then what is lost.
-func (s *Set) repository(r Repository, add func(words string, red bool)) {
+func (s *Set) repository(r *repository, all bool, add func(t Told)) {
 	begin := "git: "
-	if name := s.name(r.Root); name != "." {
+	if name := s.name(r.root); name != "." {
 		begin = "git in " + name + ": "
 	}
-	told, lost := map[bool][]string{}, []string(nil)
-	for _, f := range r.lossesFirst() {
-		words := f.redacted(s.hide).words()
-		if len(lost) < maxLosses && f.loses() < noLoss && !f.Unseen {
-			lost = append(lost, words)
+	facts := slices.SortedStableFunc(slices.Values(r.facts), func(a, b fact) int { return cmp.Compare(a.loss, b.loss) })
+	losses := 0
+	var line Told
+	for i, f := range facts {
+		words, cut := s.fact(f, all)
+		if line.Words == "" {
+			line.Words = begin
 		} else {
-			told[f.Unseen] = append(told[f.Unseen], words)
+			line.Words += "; "
 		}
-	}
-	for _, unseen := range []bool{true, false} {
-		if len(told[unseen]) > 0 {
-			add(begin+strings.Join(told[unseen], "; "), unseen)
+		line.Words, line.Red, line.Cut = line.Words+words, f.loss == unseen, line.Cut || cut
+		alone := f.loss != unseen && f.loss < noLoss && losses < maxLosses
+		if alone {
+			losses++
 		}
-		for ; unseen && len(lost) > 0; lost = lost[1:] {
-			add(begin+lost[0], false)
+		if alone || i == len(facts)-1 || f.loss == unseen && facts[i+1].loss != unseen {
+			add(line)
+			line = Told{}
 		}
 	}
 }
@@ -131,64 +140,15 @@ func (s *Set) repository(r Repository, add func(words string, red bool)) {
 // maxLosses is how many facts that lose something have a line each.
 const maxLosses = 8
 
-// noLoss is what [Fact.loses] is of all others.
-const noLoss = 3
-
-// loses says what of a repository a fact takes away: the least number is the worst.
-func (f Fact) loses() int {
-	switch {
-	case f.Kind == FactDropped || f.Kind == FactLost:
-		return 0
-	case len(f.Steps) > 0 && f.Kind != FactStashed && f.Kind != FactStopped || f.Guess:
-		return 1
-	case f.Kind == FactRefGone:
-		return 2
-	}
-	return noLoss
-}
-
-// lossesFirst are the facts, the worst losses first.
-func (r Repository) lossesFirst() []Fact {
-	return slices.SortedStableFunc(slices.Values(r.Facts), func(a, b Fact) int { return cmp.Compare(a.loses(), b.loses()) })
-}
-
-// Counted are lines with the names of all that lines about git count and do not name.
-func (s *Set) Counted() (lines []string) {
-	for _, d := range s.dirs {
-		add := func(what string, names []string) {
-			var all []string
-			for _, name := range names {
-				all = append(all, s.name(name))
-			}
-			if len(names) > maxFiles {
-				lines = append(lines, s.name(d.Path)+", "+what+": "+strings.Join(all, ", "))
-			}
-		}
-		add("as in the worktree", d.Same)
-		add("taken out, but not of the worktree", d.Stays)
-		add("whether to look at these", d.Flagged)
-		add("not looked at", d.Unseen)
-		add("stashed", d.Stashed)
-		add("stashes dropped", d.Dropped)
-		for i, ref := range ordered(d.Refs) {
-			add("commits lost with "+refName(s.concealed(ref.Name)), ref.Lost)
-			if i >= maxRefs {
-				lines = append(lines, s.name(d.Path)+", "+factOf(ref).redacted(s.hide).words())
-			}
-		}
-	}
-	return lines
-}
-
 // maxUnshown is how many contents that are not shown have a line each.
 const maxUnshown = 3
 
 // unshown adds what is not shown of contents.
-func (s *Set) unshown(add func(words string, red bool)) {
+func (s *Set) unshown(add func(Told)) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			add(s.name(c.Path)+": "+u.Why.words(1)+u.words(c), !u.Known)
+			add(Told{Words: s.name(c.Path) + ": " + u.Why.words(1) + u.words(c), Red: !u.Known})
 		}
 		return
 	}
@@ -207,7 +167,7 @@ func (s *Set) unshown(add func(words string, red bool)) {
 			if known {
 				words += ", and nothing comes with it"
 			}
-			add(words, !known)
+			add(Told{Words: words, Red: !known})
 		}
 	}
 }
@@ -248,7 +208,7 @@ func (s *Set) words(e Entry) string {
 // Headline is the line about one change.
 func (s *Set) Headline(i int) string {
 	if i >= len(s.Changes) {
-		return s.words(Entry{Care: Held, Where: s.held[i-len(s.Changes)].Where, Change: s.At(i)})
+		return s.words(Entry{Care: Held, Where: s.held[i-len(s.Changes)].where, Change: s.At(i)})
 	}
 	return s.words(Entry{Change: s.At(i)})
 }

@@ -184,6 +184,7 @@ func TestAllNamesOfGit(t *testing.T) {
 	}{
 		"the same":  {func(n []string) *git.Dir { return &git.Dir{Same: n} }, "f99"},
 		"taken out": {func(n []string) *git.Dir { return &git.Dir{Stays: n} }, "f99"},
+		"gone":      {func(n []string) *git.Dir { return &git.Dir{Gone: n} }, "f99"},
 		"flags":     {func(n []string) *git.Dir { return &git.Dir{Flagged: n} }, "f99"},
 		"stashes":   {func(n []string) *git.Dir { return &git.Dir{Dropped: n} }, "f99"},
 		"commits lost": {func(n []string) *git.Dir {

@@ -465,11 +465,10 @@ func (p *page) changes(q Question, titled bool, most int) {
 			i.large = i.text == nil && diff.SizeOf(q.Changes.At(at)) > 0 &&
 				!slices.ContainsFunc(q.Changes.Unshown, func(u diff.Unshown) bool { return u.Change == at })
 		}
-		p.folded = p.folded || !t.Alone() && len(t.Changes) > 0
+		p.folded = p.folded || t.Cut || !t.Alone() && len(t.Changes) > 0
 		items = append(items, i)
 		p.look(t.Words)
 	}
-	p.folded = p.folded || len(q.Changes.Counted()) > 0
 	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
 	if rest >= 0 {
 		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })

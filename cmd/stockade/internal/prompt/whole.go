@@ -66,13 +66,12 @@ func (w *whole) begin(p *page, q Question) {
 	if q.Changes == nil {
 		return
 	}
-	for _, t := range q.Changes.Told(len(q.Changes.Entries)) {
+	for _, t := range q.Changes.All() {
 		if !t.Alone() {
 			p.look(t.Words)
 			p.barred(p.title(item{Told: t}), 0)
 		}
 	}
-	p.lines(q.Changes.Counted(), 0)
 	w.next = append(w.next, q.Changes.Order()...)
 }
 
