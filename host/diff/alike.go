@@ -11,14 +11,7 @@ import (
 // maxAlike is how many files that are gone, or new, are compared with each other.
 const maxAlike = 10
 
-// Moves makes one change of a file that is gone and a new one of the same content, or one
-// of which more than a half are the same lines. Few files are compared, and small ones: the
-// others stay two changes.
-func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
-	return moves(ctx, changes, newBudget())
-}
-
-// alike is moves for texts that are not quite the same.
+// alike is [Moves] for texts that are not quite the same.
 func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 	var gone, made []int
 	for i, c := range changes {

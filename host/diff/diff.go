@@ -18,13 +18,12 @@ const maxText = 128 << 10
 // contextFor is how many lines stand around each difference.
 const contextFor = 3
 
-// budget is what is read at most for one question.
-type budget struct {
-	moved int64 // bytes that are hashed to find what was moved
-	equal int64 // bytes that are hashed to see whether a content stays
-}
-
-func newBudget() *budget { return &budget{moved: 64 << 20, equal: 256 << 20} }
+// What is looked at to find what was moved.
+const (
+	maxMoved  = 16 << 20 // bytes of a file
+	maxMovers = 500      // files that are gone, and new ones
+	maxHashed = 64 << 20 // bytes of all
+)
 
 // take reports whether n is left, and takes it.
 func take(left *int64, n int64) bool {
@@ -35,15 +34,10 @@ func take(left *int64, n int64) bool {
 	return true
 }
 
-// maxMoved is how large a file is of which it is looked up whether it was moved, and
-// how many there are.
-const (
-	maxMoved  = 16 << 20
-	maxMovers = 500
-)
-
-// moves is [Moves] within a budget.
-func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Change {
+// Moves makes one change of a file that is gone and a new one of the same content, or one
+// of which more than a half are the same lines. Few files are compared, and small ones: the
+// others stay two changes.
+func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
 	movable := func(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxMoved }
@@ -53,14 +47,12 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 			movers++
 		}
 	}
-	if movers == 0 {
-		return changes
-	}
 	out := slices.Clone(changes)
 	took := map[int]bool{}
 	by := map[[sha256.Size]byte][]int{} // those gone that were hashed: each once
+	left := int64(maxHashed)
 	hash := func(v *tool.Version) (sum [sha256.Size]byte, ok bool) {
-		if ctx.Err() != nil || !take(&left.moved, v.Size) {
+		if ctx.Err() != nil || !take(&left, v.Size) {
 			return sum, false
 		}
 		sum, err := v.SHA256()
@@ -68,23 +60,18 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 	}
 	looked := 0
 	for i, c := range changes {
-		if looked >= maxMovers {
+		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" || gone[c.After.Size] == nil {
+			continue
+		}
+		if looked++; looked > maxMovers {
 			break
 		}
-		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" {
-			continue
-		}
-		candidates, ok := gone[c.After.Size]
-		if !ok {
-			continue
-		}
-		looked++
-		for _, j := range candidates {
+		for _, j := range gone[c.After.Size] {
 			if sum, ok := hash(changes[j].Before); ok {
 				by[sum] = append(by[sum], j)
 			}
 		}
-		gone[c.After.Size] = nil
+		gone[c.After.Size] = []int{}
 		after, ok := hash(c.After)
 		if j := by[after]; ok && len(j) > 0 {
 			by[after], took[j[0]] = j[1:], true

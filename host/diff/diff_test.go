@@ -241,7 +241,7 @@ func TestWhatWasMovedIsBounded(t *testing.T) {
 				tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Removed, Before: counted(test.size, a, &read)},
 				tool.Change{Path: fmt.Sprintf("/ws/d/%04d", i), Kind: tool.Created, After: counted(test.size, b, &read)})
 		}
-		got := moves(t.Context(), changes, newBudget())
+		got := Moves(t.Context(), changes)
 		if read > test.most || read == 0 || test.same != (len(got) == len(changes)-maxMovers) || !test.same && len(got) != len(changes) {
 			t.Errorf("%s: %d bytes were read, and there are %d changes", test.name, read, len(got))
 		}

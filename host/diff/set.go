@@ -37,8 +37,6 @@ type Set struct {
 
 // source is what sets of the same changes read from.
 type source struct {
-	budget *budget
-
 	mu     sync.Mutex // held while a content is read
 	closed bool
 }
@@ -180,7 +178,7 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
-	s := &Set{Dir: dir, source: &source{budget: newBudget()}}
+	s := &Set{Dir: dir, source: &source{}}
 	found, others := repositories(changes, dirs)
 	s.repositories = found
 	var told []tool.Change
@@ -188,7 +186,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 		others = append(others, r.tells(ctx)...)
 		told, s.held = append(told, r.told...), append(s.held, r.held...)
 	}
-	others = moves(ctx, others, s.source.budget)
+	others = Moves(ctx, others)
 	s.Changes = slices.Concat(others, told)
 	cares := make([]Care, len(others))
 	for i, c := range others {
@@ -537,7 +535,7 @@ func (s *Set) look(ctx context.Context) {
 	for _, r := range s.repositories {
 		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}
-	left, looked := int64(maxShown), 0
+	left, equal, looked := int64(maxShown), int64(maxEquals), 0
 	s.why = map[int]Why{}
 	for _, i := range s.Order() {
 		c := s.At(i)
@@ -569,7 +567,7 @@ func (s *Set) look(ctx context.Context) {
 				u.Known = regular(c.Before) && was == is
 			}
 		}
-		u.Known = u.Known || c.After == nil || ctx.Err() == nil && s.source.stays(c)
+		u.Known = u.Known || c.After == nil || ctx.Err() == nil && stays(c, &equal)
 		s.Unshown, s.why[i] = append(s.Unshown, u), u.Why
 	}
 	sums.Sum(s.digest[:0])
@@ -586,9 +584,15 @@ func describe(w io.Writer, c tool.Change) {
 	}
 }
 
+// What is read of contents that are not shown, to see whether these stay.
+const (
+	maxEqual  = 64 << 20  // bytes of one
+	maxEquals = 256 << 20 // of all, before and after
+)
+
 // stays reports whether a content that is not shown is that which was there before.
-func (s *source) stays(c tool.Change) bool {
-	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || c.Before.Size > maxEqual || !take(&s.budget.equal, 2*c.Before.Size) {
+func stays(c tool.Change, left *int64) bool {
+	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || c.Before.Size > maxEqual || !take(left, 2*c.Before.Size) {
 		return false
 	}
 	before, err := c.Before.SHA256()
@@ -598,9 +602,6 @@ func (s *source) stays(c tool.Change) bool {
 	after, err := c.After.SHA256()
 	return err == nil && after == before
 }
-
-// maxEqual is how large a file is at most that is read to see whether it is another's copy.
-const maxEqual = 64 << 20
 
 var errClosed = errors.New("the call does not wait for an answer any more")
 

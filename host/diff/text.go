@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -16,11 +17,11 @@ import (
 // Text is the difference of one file.
 type Text struct {
 	Change         tool.Change
-	Notes          []Note // of all of the file
-	Hunks          []Hunk // nil: no line differs
-	Added, Removed int    // lines
-	Hidden         int    // lines in which something is hidden
-	Err            error  // why nothing of it is shown
+	Notes          []string // what is to be known of all of the file, in words of ours
+	Hunks          []Hunk   // nil: no line differs
+	Added, Removed int      // lines
+	Hidden         int      // lines in which something is hidden
+	Err            error    // why nothing of it is shown
 
 	hidden int // those of Hidden that come
 }
@@ -46,23 +47,6 @@ type Line struct {
 	Times  int
 }
 
-// NoteKind is what a [Note] says.
-type NoteKind uint8
-
-// The kinds.
-const (
-	NoteEnds            NoteKind = iota // the lines end as To says, and there were none before
-	NoteEndsChange                      // lines end otherwise now
-	NoteEncoding                        // it has the encoding To
-	NoteEncodingChanges                 // it has another encoding now
-)
-
-// Note is what is to be known of all of a file.
-type Note struct {
-	Kind     NoteKind
-	From, To string
-}
-
 // content is a text, and how a file has it.
 type content struct{ text, encoding string }
 
@@ -79,24 +63,28 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 	if before == after {
 		return t
 	}
+	note := func(format string, args ...any) { t.Notes = append(t.Notes, fmt.Sprintf(format, args...)) }
 	was, wasEnds := ends(before.text)
 	is, isEnds := ends(after.text)
 	switch {
 	case wasEnds == "" && isEnds == "CRLF":
-		t.Notes = append(t.Notes, Note{NoteEnds, "", isEnds})
+		note("its lines end in %s", isEnds)
 	case wasEnds != "" && isEnds != "" && wasEnds != isEnds:
-		t.Notes = append(t.Notes, Note{NoteEndsChange, wasEnds, isEnds})
+		note("line endings change from %s to %s", wasEnds, isEnds)
 	}
 	if wasEnds == mixed || isEnds == mixed { // then each shows
 		was, is = before.text, after.text
 	}
 	switch encoding := cmp.Or(after.encoding, before.encoding); {
 	case before.encoding != after.encoding && !before.fits(after) && !after.fits(before):
-		t.Notes = append(t.Notes, Note{NoteEncodingChanges, cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8")})
+		note("the encoding changes from %s to %s", cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8"))
 	case encoding != "":
-		t.Notes = append(t.Notes, Note{NoteEncoding, "", encoding})
+		note("it is in %s", encoding)
 	}
 	if was == is {
+		if len(t.Notes) > 0 {
+			t.Notes = []string{strings.Join(t.Notes, "; ") + ", and nothing else"}
+		}
 		return t
 	}
 	t.Hunks = hunks(was, is)
@@ -160,7 +148,7 @@ func hunks(was, is string) []Hunk {
 			if len(out) > 0 {
 				add(' ', firstLines(between, contextFor))
 			}
-			before := between[len(between)-len(lastLines(between, contextFor)):]
+			before := between[len(firstLines(between, n-contextFor)):]
 			out = append(out, Hunk{Was: wasLine + n - lineCount(before), Is: isLine + n - lineCount(before)})
 			add(' ', before)
 		}
@@ -220,14 +208,6 @@ func firstLines(text string, n int) string {
 	return text[:at]
 }
 
-func lastLines(text string, n int) string {
-	at := len(text)
-	for ; n > 0 && at > 0; n-- {
-		at = strings.LastIndexByte(text[:at-1], '\n') + 1
-	}
-	return text[at:]
-}
-
 // Lines are those of a hunk. Equal ones in a row are one line with a number of times.
 func (h Hunk) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
@@ -272,14 +252,13 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 		for j, r := range h.Runs {
 			var out strings.Builder
 			for line := range strings.Lines(r.Text) {
-				text, shown := strings.TrimSuffix(line, "\n"), ""
-				switch {
-				case r.Op != '+' && before != nil:
+				text := strings.TrimSuffix(line, "\n")
+				shown := text
+				if r.Op != '+' && before != nil {
 					shown = before[a]
-				case r.Op != '-' && after != nil:
+				}
+				if r.Op != '-' && after != nil && shown == text {
 					shown = after[b]
-				default:
-					shown = text
 				}
 				if shown != text {
 					t.Hidden++

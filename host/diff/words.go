@@ -321,31 +321,6 @@ func (s *Set) naming(c tool.Change) string {
 	return words
 }
 
-// words are what a person reads of a note.
-func (n Note) words() string {
-	switch n.Kind {
-	case NoteEnds:
-		return "its lines end in " + n.To
-	case NoteEndsChange:
-		return "line endings change from " + n.From + " to " + n.To
-	case NoteEncodingChanges:
-		return "the encoding changes from " + n.From + " to " + n.To
-	}
-	return "it is in " + n.To
-}
-
-// NoteWords say what is to be known of all of a file; empty: nothing. No words of others
-// are in them.
-func (t *Text) NoteWords() (lines []string) {
-	for _, n := range t.Notes {
-		lines = append(lines, n.words())
-	}
-	if len(t.Hunks) == 0 && len(lines) > 0 {
-		return []string{strings.Join(lines, "; ") + ", and nothing else"}
-	}
-	return lines
-}
-
 // NoEnd says of a line that it has none.
 const NoEnd = `\ No newline at end of file`
 
@@ -353,13 +328,12 @@ const NoEnd = `\ No newline at end of file`
 // in it behind the names, in lines that begin as the one which says that the last line has
 // no end.
 func (s *Set) unified(t *Text) string {
-	notes := t.NoteWords()
 	name := s.name(t.Change.Path)
 	if len(t.Hunks) == 0 {
-		if len(notes) == 0 {
+		if len(t.Notes) == 0 {
 			return ""
 		}
-		return name + ": " + notes[0] + "\n"
+		return name + ": " + t.Notes[0] + "\n"
 	}
 	from, to := "a/"+name, "b/"+name
 	if t.Change.Kind == tool.Renamed {
@@ -373,7 +347,7 @@ func (s *Set) unified(t *Text) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", from, to)
-	for _, note := range notes {
+	for _, note := range t.Notes {
 		out.WriteString("\\ " + note + "\n")
 	}
 	for _, h := range t.Hunks {

@@ -36,7 +36,7 @@ func noted(text string) line { return line{Line: diff.Line{Op: note, Text: `\ ` 
 // allLines are the lines of a difference.
 func allLines(t *diff.Text) iter.Seq[line] {
 	return func(yield func(line) bool) {
-		for _, words := range t.NoteWords() {
+		for _, words := range t.Notes {
 			if !yield(noted(words)) {
 				return
 			}
