@@ -167,12 +167,13 @@ func (s *Set) Close() {
 }
 
 // New is what people are told of changes. Names are relative to dir where they are below
-// it. dirs are what [git.Check] has found in them. care says which changes are [Special] and which git [Runs], and else [Plain]; nil: it
-// is not known. After the end of ctx nothing is read. Contents can be read until [Set.Close].
+// it. dirs are what [git.Check] has found in them. care says which changes are [Special] and
+// which git [Runs], and else [Plain]; nil: it is not known. After the end of ctx nothing is
+// read. Contents can be read until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.look(ctx)
-	s.NoTime = s.NoTime || ctx.Err() != nil
+	s.NoTime = ctx.Err() != nil
 	return s
 }
 
@@ -187,12 +188,10 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 		told, s.held = append(told, r.told...), append(s.held, r.held...)
 	}
 	others = Moves(ctx, others)
+	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // what is below a directory follows it
+	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.Changes = slices.Concat(others, told)
-	cares := make([]Care, len(others))
-	for i, c := range others {
-		cares[i] = careOf(c, care)
-	}
-	s.Entries = grouped(others, cares)
+	s.Entries = grouped(others, care)
 	for i, h := range s.held {
 		s.Entries = append(s.Entries, Entry{Care: Held, Change: h.change, Where: h.where, Files: 1, Members: []int{len(s.Changes) + i}})
 	}
@@ -262,25 +261,20 @@ const minGroup = 12
 const minTimes = 3
 
 // grouped makes one entry of the changes below each directory that is new or gone, and of
-// files that are new or changed in another one, if there are many.
-func grouped(changes []tool.Change, cares []Care) []Entry {
-	order := make([]int, len(changes))
-	keys := make([]string, len(changes))
-	for i, c := range changes {
-		order[i], keys[i] = i, strings.ReplaceAll(c.Path, "/", "\x00") // what is below a directory follows it
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
+// files that are new or changed in another one, if there are many. The changes are in the
+// order of a tree.
+func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	var all []Entry
 	tree := -1 // the last that may hold what follows
-	for _, i := range order {
-		c := changes[i]
-		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, cares[i]) {
+	for i, c := range changes {
+		care := careOf(c, care)
+		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, care) {
 			all[tree].Form = Tree
 			all[tree].add(c, i)
 			continue
 		}
-		e := Entry{Care: cares[i], Change: c, Members: []int{i}}
-		e.measure(c)
+		e := Entry{Care: care, Change: c}
+		e.add(c, i)
 		if c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved {
 			if tree < 0 || !strings.HasPrefix(c.Path, all[tree].Change.Path+"/") || all[tree].Change.Kind != c.Kind {
 				tree = len(all)
@@ -298,30 +292,34 @@ func besides(all []Entry) []Entry {
 		care Care
 		dir  string
 	}
-	fits := func(e Entry) bool {
+	none := place{}
+	placeOf := func(e Entry) place {
 		kind := e.Change.Kind
-		return (kind == tool.Created || kind == tool.Modified || kind == tool.Times) && regular(e.Change.After) && (e.Care == Plain || e.Care == Program)
+		if (kind == tool.Created || kind == tool.Modified || kind == tool.Times) && regular(e.Change.After) && (e.Care == Plain || e.Care == Program) {
+			return place{kind, e.Care, filepath.Dir(e.Change.Path)}
+		}
+		return none
 	}
-	placeOf := func(e Entry) place { return place{e.Change.Kind, e.Care, filepath.Dir(e.Change.Path)} }
 	in := map[place]int{}
 	for _, e := range all {
-		if fits(e) {
-			in[placeOf(e)]++
-		}
+		in[placeOf(e)]++
 	}
 	first := map[place]int{}
 	short := all[:0]
 	for _, e := range all {
 		p := placeOf(e)
-		if in[p] < minGroup && (p.kind != tool.Times || in[p] < minTimes) || !fits(e) {
-			short = append(short, e)
-		} else if i, ok := first[p]; ok {
-			short[i].add(e.Change, e.Members[0])
-		} else {
-			first[p] = len(short)
-			e.Form = Beside
-			short = append(short, e)
+		least := minGroup
+		if p.kind == tool.Times {
+			least = minTimes
 		}
+		if i, ok := first[p]; ok {
+			short[i].add(e.Change, e.Members[0])
+			continue
+		}
+		if p != none && in[p] >= least {
+			first[p], e.Form = len(short), Beside
+		}
+		short = append(short, e)
 	}
 	return short
 }
@@ -329,10 +327,6 @@ func besides(all []Entry) []Entry {
 // add makes a change a part of an entry.
 func (e *Entry) add(c tool.Change, i int) {
 	e.Members = append(e.Members, i)
-	e.measure(c)
-}
-
-func (e *Entry) measure(c tool.Change) {
 	v := cmp.Or(c.After, c.Before)
 	switch {
 	case v != nil && v.Mode.IsDir() || c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved:
@@ -417,29 +411,25 @@ const maxPlaces = 4
 
 // places are the directories in which so many changes are, or those above them where
 // these are too many; but for those with most of these. Every change is counted.
-func places(dirs map[string]int) (out []Place) {
+func places(dirs map[string]int) []Place {
 	const maxLevels = 16 // below what all have in common
-	top := ""
-	for dir := range dirs {
-		if top == "" {
+	all, top := 0, ""
+	for dir, n := range dirs {
+		if all += n; top == "" {
 			top = dir
 		}
-		for top != "/" && top != "." && dir != top && !strings.HasPrefix(dir, top+"/") {
+		for len(top) > 1 && !strings.HasPrefix(dir+"/", top+"/") {
 			top = filepath.Dir(top)
 		}
 	}
-	all, best := 0, []Place(nil)
-	for _, n := range dirs {
-		all += n
+	if all == 0 {
+		return nil
 	}
-	for level := range maxLevels + 1 {
+	best := []Place{{Dir: top, Changes: all}}
+	for level := range maxLevels {
 		next := map[string]int{}
 		for dir, n := range dirs {
-			name := top
-			if level > 0 {
-				name = upTo(dir, len(strings.TrimSuffix(top, "/")), level)
-			}
-			next[name] += n
+			next[upTo(dir, len(strings.TrimSuffix(top, "/")), level+1)] += n
 		}
 		var in []Place
 		for dir, n := range next {
@@ -458,9 +448,6 @@ func places(dirs map[string]int) (out []Place) {
 			in = append(in, rest)
 		}
 		best = in
-	}
-	if all == 0 {
-		return nil
 	}
 	return best
 }
@@ -491,10 +478,7 @@ func (s *Set) Order() (order []int) {
 	for _, e := range s.Entries {
 		order = append(order, e.Members...)
 		for _, i := range e.Members {
-			keys[i].care = e.Care
-			if size := SizeOf(s.At(i)); size > bulk {
-				keys[i].size = size
-			}
+			keys[i] = key{e.Care, max(SizeOf(s.At(i)), bulk)}
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
