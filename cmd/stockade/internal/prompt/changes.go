@@ -113,7 +113,7 @@ func rowsOfLines(lines []line, digits, width int, context around) (rows []row) {
 
 // digits is the width of the greatest line number, in columns.
 func digits(t *diff.Text) int {
-	if len(t.Hunks) == 0 {
+	if t == nil || len(t.Hunks) == 0 {
 		return 1
 	}
 	last := t.Hunks[len(t.Hunks)-1]
@@ -161,7 +161,8 @@ func texts(set *diff.Set) map[int]*diff.Text {
 type item struct {
 	diff.Told
 	text  *diff.Text
-	large bool // there is a text, and it is too large to be shown at once
+	lines []line // of it
+	large bool   // there is a text, and it is too large to be shown at once
 }
 
 // order sorts plain lines: those without a difference come first, then files that stay, then
@@ -176,6 +177,15 @@ func (i item) order() int {
 		return 1
 	}
 	return 2
+}
+
+// share says which part of the room a difference gets: files that stay come first, and the
+// others get what is left.
+func (i item) share() int {
+	if i.order() < 2 {
+		return 0
+	}
+	return 1
 }
 
 // alone is the one line that tells of all changes, and how many lines come and go, if it

@@ -461,7 +461,9 @@ func (p *page) changes(q Question, titled bool, most int) {
 		i := item{Told: t}
 		if t.Alone() {
 			at := t.Changes[0]
-			i.text = q.texts[at]
+			if i.text = q.texts[at]; i.text != nil {
+				i.lines = linesOf(i.text)
+			}
 			i.large = i.text == nil && diff.SizeOf(q.Changes.At(at)) > 0 &&
 				!slices.ContainsFunc(q.Changes.Unshown, func(u diff.Unshown) bool { return u.Change == at })
 		}
@@ -474,6 +476,11 @@ func (p *page) changes(q Question, titled bool, most int) {
 		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })
 	} else {
 		rest = len(items)
+	}
+	for _, i := range items {
+		for _, l := range i.lines {
+			p.look(l.Text)
+		}
 	}
 	rows := p.itemRows(items, titled, most)
 	first := slices.Concat(rows[:rest]...)
@@ -501,59 +508,43 @@ func hiddenWords(lines int) string {
 
 // itemRows are the rows of lines, with differences as far as there is room for these.
 func (p *page) itemRows(items []item, titled bool, most int) [][]row {
-	show := func(context around) (titles, texts [][]row, total int) {
-		for _, i := range items {
-			var title, text []row
-			if i.text != nil {
-				text = rowsOfLines(linesOf(i.text), digits(i.text), p.v.width(), context)
-			}
-			if !titled || !i.Alone() {
-				title = p.title(i)
-			}
-			titles, texts, total = append(titles, title), append(texts, text), total+len(title)+len(text)
+	width, left, total := p.v.width(), most, 0
+	rows, texts := make([][]row, len(items)), make([][]row, len(items))
+	for n, i := range items {
+		if !titled || !i.Alone() {
+			rows[n] = p.title(i)
 		}
-		return titles, texts, total
+		texts[n] = rowsOfLines(i.lines, digits(i.text), width, aLine)
+		left, total = left-len(rows[n]), total+len(texts[n])
 	}
-	titles, texts, total := show(aLine)
-	if total > most {
-		titles, texts, _ = show(nothing)
-	}
-	for _, i := range items {
-		if i.text != nil && !titled {
-			for _, l := range linesOf(i.text) {
-				p.look(l.Text)
-			}
+	if total > left {
+		for n, i := range items {
+			texts[n] = rowsOfLines(i.lines, digits(i.text), width, nothing)
 		}
 	}
-	left := most - len(slices.Concat(titles...))
 	each := sharesOf(items, texts, left)
-	limit := func(i int) int { return each[min(max(items[i].order()-1, 0), 1)] }
-	for i, text := range texts {
-		if items[i].large || limit(i) < min(len(text), leastFolded) { // it is only counted, in a row below
+	counted := func(n int) bool { // in a row below, and not shown
+		return items[n].large || each[items[n].share()] < min(len(texts[n]), leastFolded)
+	}
+	for n := range items {
+		if counted(n) {
 			each = sharesOf(items, texts, left-1)
 			break
 		}
 	}
-	rows, hidden := make([][]row, len(items)), 0
-	for i, text := range texts {
-		each := limit(i)
-		rows[i] = titles[i]
-		switch {
-		case items[i].large:
+	hidden := 0
+	for n, text := range texts {
+		if counted(n) {
 			hidden++
-		case len(text) <= each:
-			rows[i] = append(rows[i], text...)
-		case each < leastFolded:
-			hidden++
-		default:
-			text, _ = folded(text, each, p.v.width())
-			rows[i] = append(rows[i], text...)
-			p.folded = true
+			continue
 		}
+		text, cut := folded(text, each[items[n].share()], width)
+		rows[n] = append(rows[n], text...)
+		p.folded = p.folded || cut
 	}
 	if hidden > 0 {
 		last := len(rows) - 1
-		rows[last] = append(rows[last], notes(p.v.width(), "what changes in %d of %d files is folded", hidden, len(texts))...)
+		rows[last] = append(rows[last], notes(width, "what changes in %d of %d files is folded", hidden, len(texts))...)
 		p.folded = true
 	}
 	return rows
@@ -580,13 +571,12 @@ func (p *page) title(i item) []row {
 	return rows
 }
 
-// sharesOf is how many rows each text can have at most, by whether its file is new. Those
-// that are new are left a few rows each, if that takes no more than a half.
+// sharesOf is how many rows each text can have at most, see [item.share]. New files are left
+// a few rows each, if that takes no more than a half.
 func sharesOf(items []item, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
-	for i, item := range items {
-		order := min(max(item.order()-1, 0), 1)
-		lengths[order] = append(lengths[order], len(texts[i]))
+	for n, i := range items {
+		lengths[i.share()] = append(lengths[i.share()], len(texts[n]))
 	}
 	reserved := leastFolded * len(lengths[1])
 	if reserved > left/2 {
