@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -36,7 +37,8 @@ type repository struct {
 	ended   map[string]bool // directories that are gone
 
 	facts []fact
-	held  []heldFile    // what a commit or an index holds, and the worktree does not
+	held  []tool.Change // from what the worktree has to what a commit or an index holds
+	in    []string      // which commit; empty: the index
 	told  []tool.Change // which the facts tell of; all others are entries
 
 	created, removed int      // files of objects
@@ -173,7 +175,8 @@ func (r *repository) means(d *git.Dir) {
 		case h.Before == nil:
 			kind = tool.Created
 		}
-		r.held = append(r.held, heldFile{h.Commit, tool.Change{Path: h.Path, Kind: kind, Before: h.Before, After: h.After}})
+		r.held = append(r.held, tool.Change{Path: h.Path, Kind: kind, Before: h.Before, After: h.After})
+		r.in = append(r.in, h.Commit)
 	}
 	files("", names(d.Same...), " as in the worktree")
 	if d.Ends > 0 {
@@ -220,14 +223,14 @@ func (r *repository) ids(c inside) bool {
 	if c.After == nil {
 		return true
 	}
-	data, err := head(c.After, maxText+1)
+	data, err := load(c.After, maxText)
 	for line := range strings.Lines(string(data)) {
 		id, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !isHash(id) {
 			return false
 		}
 	}
-	return err == nil && len(data) <= maxText
+	return err == nil
 }
 
 // meant reports whether what a file means is told: whether its git directory was looked
@@ -253,66 +256,62 @@ func (r *repository) derived(c inside) bool {
 // with it.
 func (r *repository) log(c inside) bool {
 	name := strings.TrimPrefix(c.rel, "logs/")
-	lost, ok := git.Dropped(c.Before, c.After)
+	lost, ok := lostOf(c.Before, c.After)
 	switch {
-	case !ok || c.After != nil && !(name == "HEAD" || strings.HasPrefix(name, "refs/")) || c.After != nil && !appended(c.Before, c.After):
+	case !ok || c.After != nil && name != "HEAD" && !strings.HasPrefix(name, "refs/"):
 		return false
 	case c.Before == nil || name == theStash:
 	case c.After == nil:
-		r.say(c.in, noLoss, "the log of ", ref(name), " removed, with "+count(len(lost), "line"))
-	case len(lost) > 0:
-		r.say(c.in, noLoss, "the log of ", ref(name), " loses "+count(len(lost), "line"))
+		r.say(c.in, noLoss, "the log of ", ref(name), " removed, with "+count(lost, "line"))
+	case lost > 0:
+		r.say(c.in, noLoss, "the log of ", ref(name), " loses "+count(lost, "line"))
 	}
 	return true
 }
 
-// logLine is a line of a log of a reference, with what follows the id before in a group.
+// logLine is a line of a log of a reference as git writes it.
 var logLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?)\n$`)
+	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) [0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?\n$`)
 })
-
-// appended reports whether a log of a reference has nothing but such lines, and new ones
-// only behind those that were there, of which some may be gone.
-func appended(before, after *tool.Version) bool {
-	was := map[string][]int{} // where each entry stood, without the id before
-	if before != nil {
-		data, _ := head(before, maxLog)
-		n := 0
-		for line := range strings.Lines(string(data)) {
-			_, entry, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			was[entry], n = append(was[entry], n), n+1
-		}
-	}
-	data, err := head(after, maxLog+1)
-	if err != nil || len(data) > maxLog {
-		return false
-	}
-	next, fresh, passed := 0, false, map[string]bool{}
-	for line := range strings.Lines(string(data)) {
-		m := logLine().FindStringSubmatch(line)
-		if m == nil {
-			return false
-		}
-		for entry := m[1]; len(was[entry]) > 0 && was[entry][0] < next; was[entry] = was[entry][1:] {
-			passed[entry] = true
-		}
-		switch at := was[m[1]]; {
-		case len(at) == 0:
-			fresh = true
-		case fresh:
-			return false
-		default:
-			next, was[m[1]] = at[0]+1, at[1:]
-		}
-		if fresh && passed[m[1]] { // it stood further up
-			return false
-		}
-	}
-	return true
-}
 
 // maxLog is how many bytes a log of a reference has at most that is read.
 const maxLog = 16 << 20
+
+// lostOf counts the lines that a log of a reference has lost. It is false if the log has
+// others than git writes, or new ones not only behind those that were there. The id at the
+// beginning of a line changes when the line before it goes.
+func lostOf(before, after *tool.Version) (lost int, ok bool) {
+	stood := map[string][]int{} // where each line was, without that id
+	if before != nil {
+		data, err := load(before, maxLog)
+		if err != nil {
+			return 0, false
+		}
+		for line := range strings.Lines(string(data)) {
+			_, entry, _ := strings.Cut(line, " ")
+			stood[entry], lost = append(stood[entry], lost), lost+1
+		}
+	}
+	if after == nil {
+		return lost, true
+	}
+	data, err := load(after, maxLog)
+	next, fresh := 0, false
+	for line := range strings.Lines(string(data)) {
+		_, entry, _ := strings.Cut(line, " ")
+		at, known := stood[entry]
+		i, _ := slices.BinarySearch(at, next)
+		switch {
+		case !logLine().MatchString(line), known && (fresh || i == len(at)):
+			return 0, false
+		case known:
+			next, lost = at[i]+1, lost-1
+		default:
+			fresh = true
+		}
+	}
+	return lost, err == nil
+}
 
 // tell says what a change is about, and reports whether there is nothing else to it.
 func (r *repository) tell(c inside) bool {
@@ -420,7 +419,7 @@ var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s"
 // none of that is among those that are only counted.
 func todo(v *tool.Version) (parts []any) {
 	var others, plain []string
-	data, err := head(v, maxText+1)
+	data, err := load(v, maxText)
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -432,7 +431,7 @@ func todo(v *tool.Version) (parts []any) {
 		}
 	}
 	switch {
-	case err != nil || len(data) > maxText || len(others) > maxSteps:
+	case err != nil || len(others) > maxSteps:
 		return []any{" whose next steps cannot be read here"}
 	case len(others)+len(plain) == 0:
 		return []any{" that has stopped in its last step"}
@@ -452,15 +451,19 @@ func isHash(s string) bool {
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// head is the first bytes of a file.
-func head(v *tool.Version, most int64) ([]byte, error) {
+// load reads a file of so many bytes at most.
+func load(v *tool.Version, most int64) ([]byte, error) {
 	if !regular(v) {
-		return nil, fmt.Errorf("it is no file")
+		return nil, errors.New("it is no file")
 	}
 	r, err := v.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, most))
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = errTooLong
+	}
+	return data, err
 }

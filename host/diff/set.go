@@ -27,9 +27,10 @@ type Set struct {
 	Unshown []Unshown     // contents that [Set.Text] does not show
 	NoTime  bool          // the context has ended before all was looked at
 
-	why          map[int]Why // of what is unshown
+	all          []tool.Change // the changes, and behind them what git holds
+	in           []string      // which commit holds that; empty: the index
+	why          map[int]Why   // of what is unshown
 	repositories []*repository
-	held         []heldFile // of all repositories; they count on from the changes
 	digest       [sha256.Size]byte
 	source       *source
 	hide         func(string) string // takes secrets out of a text; nil: there are none
@@ -108,12 +109,6 @@ type Unshown struct {
 	Err    error // of one that is unreadable
 }
 
-// heldFile is a file that a commit or the index holds.
-type heldFile struct {
-	where  string      // as in [Entry.Where]
-	change tool.Change // from what the worktree has, to what is held
-}
-
 // Whole reports whether a person can see all that comes. If not, an answer holds for this
 // call alone.
 func (s *Set) Whole() bool {
@@ -131,12 +126,7 @@ func (s *Set) Whole() bool {
 func (s *Set) Empty() bool { return len(s.Changes) == 0 }
 
 // At is a change, or behind them what git holds.
-func (s *Set) At(i int) tool.Change {
-	if i >= len(s.Changes) {
-		return s.held[i-len(s.Changes)].change
-	}
-	return s.Changes[i]
-}
+func (s *Set) At(i int) tool.Change { return s.all[i] }
 
 // Digest identifies all that a person can be shown.
 func (s *Set) Digest() [sha256.Size]byte {
@@ -182,24 +172,34 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	s := &Set{Dir: dir, source: &source{}}
 	found, others := repositories(changes, dirs)
 	s.repositories = found
-	var told []tool.Change
+	var told, held []tool.Change
 	for _, r := range found {
 		others = append(others, r.tells(ctx)...)
-		told, s.held = append(told, r.told...), append(s.held, r.held...)
+		told, held, s.in = append(told, r.told...), append(held, r.held...), append(s.in, r.in...)
 	}
 	others = Moves(ctx, others)
 	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // what is below a directory follows it
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
-	s.Changes = slices.Concat(others, told)
+	s.all = slices.Concat(others, told, held)
+	s.Changes = s.all[:len(others)+len(told)]
 	s.Entries = grouped(others, care)
-	for i, h := range s.held {
-		s.Entries = append(s.Entries, Entry{Care: Held, Change: h.change, Where: h.where, Files: 1, Members: []int{len(s.Changes) + i}})
+	for i := range held {
+		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
 	}
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(b.Care, a.Care), cmp.Compare(a.order(), b.order()))
 	})
 	s.NoTime = ctx.Err() != nil
 	return s
+}
+
+// single is the entry of one change.
+func (s *Set) single(i int) Entry {
+	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
+	if held := i - len(s.Changes); held >= 0 {
+		e.Care, e.Where = Held, s.in[held]
+	}
+	return e
 }
 
 // order is where it stands among those of its care: what nothing happens to but a time
@@ -474,7 +474,7 @@ func (s *Set) Order() (order []int) {
 		care Care
 		size int64
 	}
-	keys := make([]key, len(s.Changes)+len(s.held))
+	keys := make([]key, len(s.all))
 	for _, e := range s.Entries {
 		order = append(order, e.Members...)
 		for _, i := range e.Members {
@@ -509,13 +509,10 @@ const (
 // look reads all contents that can be shown, and finds out which cannot.
 func (s *Set) look(ctx context.Context) {
 	sums := sha256.New()
-	for _, c := range s.Changes {
+	for _, c := range s.all {
 		describe(sums, c)
 	}
-	for _, h := range s.held {
-		fmt.Fprintf(sums, "%q", h.where)
-		describe(sums, h.change)
-	}
+	fmt.Fprintf(sums, "%q", s.in)
 	for _, r := range s.repositories {
 		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}

@@ -330,10 +330,7 @@ func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err er
 	if v.Size > most {
 		return c, sum, errTooLong
 	}
-	data, err := head(v, most+1)
-	if err == nil && int64(len(data)) > most {
-		err = errTooLong
-	}
+	data, err := load(v, most)
 	if err != nil {
 		return c, sum, err
 	}

@@ -206,12 +206,7 @@ func (s *Set) words(e Entry) string {
 }
 
 // Headline is the line about one change.
-func (s *Set) Headline(i int) string {
-	if i >= len(s.Changes) {
-		return s.words(Entry{Care: Held, Where: s.held[i-len(s.Changes)].where, Change: s.At(i)})
-	}
-	return s.words(Entry{Change: s.At(i)})
-}
+func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
 // cares are what one and several of a care are.
 var cares = map[Care][2]string{
@@ -229,11 +224,11 @@ func (s *Set) severalWords(e Entry) string {
 	what := ""
 	switch {
 	case e.Care == Gone && e.Files == 0:
-		what = "removed " + directories(e.Dirs)
+		what = "removed " + count(e.Dirs, "directory")
 	case e.Care == Gone && e.Dirs == 0:
 		what = "removed " + count(e.Files, "file")
 	case e.Care == Gone:
-		what = "removed " + count(e.Files, "file") + " and " + directories(e.Dirs)
+		what = "removed " + count(e.Files, "file") + " and " + count(e.Dirs, "directory")
 	case e.Files+e.Dirs == 1:
 		what = "1 " + cares[e.Care][0]
 	default:
@@ -244,13 +239,6 @@ func (s *Set) severalWords(e Entry) string {
 		moved = ", moved out of: " + s.placeWords(e.From)
 	}
 	return fmt.Sprintf("%s: %s (%s)%s", what, s.placeWords(e.Places), size(e.Bytes), moved)
-}
-
-func directories(n int) string {
-	if n == 1 {
-		return "1 directory"
-	}
-	return fmt.Sprintf("%d directories", n)
 }
 
 // placeWords say how many are below which directories.
@@ -434,11 +422,9 @@ func (s *Set) concealed(text string) string {
 }
 
 // name is a path as one word of one line.
-func (s *Set) name(path string) string { return shown(s.concealed(path), s.Dir) }
-
-// shown is a name as one word of one line.
-func shown(path, dir string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+func (s *Set) name(path string) string {
+	path = s.concealed(path)
+	if rel, err := filepath.Rel(s.Dir, path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.ToSlash(rel)
 	}
 	return word(path)
@@ -504,17 +490,15 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %cB", v, units[unit])
 }
 
-func bytesOf(n int64) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+func bytesOf(n int64) string { return count(int(n), "byte") }
 
 // count is a number of something.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -75,20 +75,12 @@ func counts(t *diff.Text) string {
 	return fmt.Sprintf("+%d -%d", t.Added, t.Removed)
 }
 
-// around is how much is shown of what is around differences.
-type around int
-
-const (
-	nothing around = iota
-	aLine          // or as many as contextFor
-	everything
-)
-
-// rows are lines behind bars, with their numbers before them.
-func rowsOfLines(lines []line, digits, width int, context around) (rows []row) {
+// rowsOfLines are lines behind bars, with their numbers before them, and with what is around
+// differences.
+func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	tabs := tabs(lines)
 	for _, l := range lines {
-		if l.far && context < everything || l.Op == ' ' && context < aLine {
+		if l.far || l.Op == ' ' && !context {
 			continue
 		}
 		text := l.Text

@@ -514,12 +514,12 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 		if !titled || !i.Alone() {
 			rows[n] = p.title(i)
 		}
-		texts[n] = rowsOfLines(i.lines, digits(i.text), width, aLine)
+		texts[n] = rowsOfLines(i.lines, digits(i.text), width, true)
 		left, total = left-len(rows[n]), total+len(texts[n])
 	}
 	if total > left {
 		for n, i := range items {
-			texts[n] = rowsOfLines(i.lines, digits(i.text), width, nothing)
+			texts[n] = rowsOfLines(i.lines, digits(i.text), width, false)
 		}
 	}
 	each := sharesOf(items, texts, left)

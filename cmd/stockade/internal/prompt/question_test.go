@@ -391,7 +391,7 @@ func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
 		{"\tx\n", "    x\n", "     │ 1 - <tab>x\n     │ 1 +     x\n"},
 	} {
 		text := set(edited("a", c.before, c.after)).Text(0)
-		if got := toText(rowsOfLines(linesOf(text), digits(text), 80, everything)); got != c.want {
+		if got := toText(rowsOfLines(linesOf(text), digits(text), 80, true)); got != c.want {
 			t.Errorf("got\n%s\nwant\n%s", got, c.want)
 		}
 	}

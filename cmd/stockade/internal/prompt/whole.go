@@ -107,7 +107,7 @@ func (w *whole) lines(p *page) {
 			p.look(l.Text)
 		}
 	}
-	p.barred(rowsOfLines(lines, digits(w.text), p.v.width(), everything), 0)
+	p.barred(rowsOfLines(lines, digits(w.text), p.v.width(), true), 0)
 	if w.seen += linesAtOnce; at <= w.seen {
 		w.text = nil
 	}
