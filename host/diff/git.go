@@ -49,6 +49,8 @@ type repository struct {
 type inside struct {
 	rel string // in .git, or in the git directory of a worktree or submodule there
 	in  string // which that is, in .git; empty: it is .git
+	// looked says that what the files there mean is told.
+	looked bool
 	tool.Change
 }
 
@@ -73,8 +75,11 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		}
 		at := inside{rel: rel, Change: c}
 		for _, d := range r.dirs {
-			if _, in, _ := cutRepository(d.Path); len(in) > len(at.in) && strings.HasPrefix(rel, in+"/") {
-				at.in, at.rel = in, rel[len(in)+1:]
+			switch _, in, _ := cutRepository(d.Path); {
+			case len(in) > len(at.in) && strings.HasPrefix(rel, in+"/"):
+				at.in, at.rel, at.looked = in, rel[len(in)+1:], true
+			case in == at.in:
+				at.looked = true
 			}
 		}
 		r.changes = append(r.changes, at)
@@ -233,14 +238,7 @@ func (r *repository) ids(c inside) bool {
 	return err == nil
 }
 
-// meant reports whether what a file means is told: whether its git directory was looked
-// at.
-func (r *repository) meant(c inside) bool {
-	return slices.ContainsFunc(r.dirs, func(d *git.Dir) bool {
-		_, in, _ := cutRepository(d.Path)
-		return in == c.in
-	})
-}
+func (r *repository) meant(c inside) bool { return c.looked }
 
 // derived tells that what git has made of other files is gone, once. What a command
 // writes of these the stage leaves out.

@@ -87,17 +87,7 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 		}
 		return t
 	}
-	t.Hunks = hunks(was, is)
-	for _, h := range t.Hunks {
-		for _, r := range h.Runs {
-			switch r.Op {
-			case '+':
-				t.Added += lineCount(r.Text)
-			case '-':
-				t.Removed += lineCount(r.Text)
-			}
-		}
-	}
+	t.differ(was, is)
 	if hide != nil {
 		t.conceal(was, is, hide)
 	}
@@ -126,41 +116,38 @@ func ends(text string) (without, end string) {
 // go and all come.
 const maxCompared = 1 << 20
 
-// hunks are the places where two texts differ.
-func hunks(was, is string) []Hunk {
+// differ finds the places where two texts differ, and counts the lines.
+func (t *Text) differ(was, is string) {
 	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
 		edits = udiff.Lines(was, is)
 	}
-	var out []Hunk
 	at, wasLine, isLine := 0, 1, 1 // behind the edit before
 	add := func(op byte, text string) {
-		if h := &out[len(out)-1]; text != "" {
+		if h := &t.Hunks[len(t.Hunks)-1]; text != "" {
 			h.Runs = append(h.Runs, Run{op, text})
 		}
 	}
 	for _, e := range edits {
-		between := was[at:e.Start]
+		between, goes := was[at:e.Start], was[e.Start:e.End]
 		n := lineCount(between)
-		if len(out) > 0 && n <= 2*contextFor {
+		if len(t.Hunks) > 0 && n <= 2*contextFor {
 			add(' ', between)
 		} else {
-			if len(out) > 0 {
+			if len(t.Hunks) > 0 {
 				add(' ', firstLines(between, contextFor))
 			}
-			before := between[len(firstLines(between, n-contextFor)):]
-			out = append(out, Hunk{Was: wasLine + n - lineCount(before), Is: isLine + n - lineCount(before)})
-			add(' ', before)
+			far := max(n-contextFor, 0)
+			t.Hunks = append(t.Hunks, Hunk{Was: wasLine + far, Is: isLine + far})
+			add(' ', between[len(firstLines(between, far)):])
 		}
-		add('-', was[e.Start:e.End])
+		add('-', goes)
 		add('+', e.New)
-		at = e.End
-		wasLine, isLine = wasLine+n+lineCount(was[e.Start:e.End]), isLine+n+lineCount(e.New)
+		gone, come := lineCount(goes), lineCount(e.New)
+		t.Removed, t.Added = t.Removed+gone, t.Added+come
+		at, wasLine, isLine = e.End, wasLine+n+gone, isLine+n+come
 	}
-	if len(out) > 0 {
-		add(' ', firstLines(was[at:], contextFor))
-	}
-	return out
+	add(' ', firstLines(was[at:], contextFor))
 }
 
 // Bytes is how many bytes the lines have.

@@ -145,15 +145,12 @@ func many(qs []Question) *Prompt {
 			return p.fit(room)
 		},
 	}
-	each := func(rows func(View, Question) []string) func(View) []string {
-		return func(v View) (out []string) {
-			for i, q := range qs {
-				out = append(append(out, v.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", i+1, headline(q)))...), rows(v, q)...)
-			}
-			return out
+	p.details = func(v View) (out []string) {
+		for i, q := range qs {
+			out = append(append(out, v.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", i+1, headline(q)))...), details(v, q)...)
 		}
+		return out
 	}
-	p.details = each(details)
 	p.whole = (&whole{qs: qs}).page
 	return p
 }
@@ -266,14 +263,6 @@ func (p *page) text(text string, most int) {
 func (p *page) lines(texts []string, most int) {
 	p.look(strings.Join(texts, "\n"))
 	p.barred(gutter(texts, p.v.width()), most)
-}
-
-// prose writes a text of others that is for reading.
-func (p *page) prose(text string) {
-	p.look(text)
-	for _, line := range strings.Split(text, "\n") {
-		p.barred(rowsOf("", line, "", p.v.width()), 0)
-	}
 }
 
 // titled writes a title of ours, and a text of others, if there is one: behind it where
