@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -29,7 +28,6 @@ type Set struct {
 
 	all          []tool.Change // the changes, and behind them what git holds
 	in           []string      // which commit holds that; empty: the index
-	why          map[int]Why   // of what is unshown
 	repositories []*repository
 	digest       [sha256.Size]byte
 	source       *source
@@ -89,24 +87,24 @@ type Place struct {
 	Others  bool // all there that no other place counts
 }
 
-// Why says why a content is not shown.
-type Why uint8
+// why says why a content is not shown, of one and of several.
+type why [2]string
 
-// The reasons.
-const (
-	NoText     Why = iota // it is no text
-	TooLong               // there is too much before it
-	TooMany               // it is one of too many, and nobody has looked whether it is text
-	Unreadable            // it could not be read
+var (
+	noText     = why{"it is no text", "they are no text"}
+	tooLong    = why{"there is too much of it", "there is too much of them"}
+	tooMany    = why{"nobody has looked whether it is text", "nobody has looked whether they are text"}
+	unreadable = why{"it cannot be read", "they cannot be read"}
 )
 
 // Unshown is a content that is not shown.
 type Unshown struct {
 	Change int // as in [Set.At]
-	Why    Why
-	Bytes  int64 // that it has, or had
-	Known  bool  // nothing comes with it: it goes, or stays as it was
-	Err    error // of one that is unreadable
+
+	why   why
+	bytes int64 // that it has, or had
+	known bool  // nothing comes with it: it goes, or stays as it was
+	err   error // of one that is unreadable
 }
 
 // Whole reports whether a person can see all that comes. If not, an answer holds for this
@@ -118,7 +116,7 @@ func (s *Set) Whole() bool {
 	hidden := func(r *repository) bool {
 		return slices.ContainsFunc(r.facts, func(f fact) bool { return f.loss == unseen })
 	}
-	comes := func(u Unshown) bool { return !u.Known }
+	comes := func(u Unshown) bool { return !u.known }
 	return !s.NoTime && !slices.ContainsFunc(s.Unshown, comes) && !slices.ContainsFunc(s.repositories, hidden)
 }
 
@@ -510,27 +508,32 @@ const (
 func (s *Set) look(ctx context.Context) {
 	sums := sha256.New()
 	for _, c := range s.all {
-		describe(sums, c)
+		fmt.Fprintf(sums, "%q %q %q", c.Path, c.From, c.Kind)
+		for _, v := range []*tool.Version{c.Before, c.After} {
+			if v != nil {
+				fmt.Fprintf(sums, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.Twin, v.Names, v.ModTime)
+			}
+			fmt.Fprintln(sums)
+		}
 	}
 	fmt.Fprintf(sums, "%q", s.in)
 	for _, r := range s.repositories {
 		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}
 	left, equal, looked := int64(maxShown), int64(maxEquals), 0
-	s.why = map[int]Why{}
 	for _, i := range s.Order() {
 		c := s.At(i)
 		size := SizeOf(c)
 		if size == 0 {
 			continue
 		}
-		u := Unshown{Change: i, Bytes: cmp.Or(c.After, c.Before).Size}
+		u := Unshown{Change: i, why: noText, bytes: cmp.Or(c.After, c.Before).Size, known: c.After == nil}
 		looked++
 		switch {
 		case looked > maxLooked || ctx.Err() != nil:
-			u.Why = TooMany
+			u.why = tooMany
 		case size > left:
-			u.Why = TooLong
+			u.why = tooLong
 		default:
 			left -= size
 			_, was, err := read(c.Before, maxShown)
@@ -541,28 +544,17 @@ func (s *Set) look(ctx context.Context) {
 			case err == nil && isErr == nil:
 				continue
 			case err != nil && err != errNoText:
-				u.Why, u.Err = Unreadable, err
+				u.why, u.err = unreadable, err
 			case isErr != nil && isErr != errNoText:
-				u.Why, u.Err = Unreadable, isErr
+				u.why, u.err = unreadable, isErr
 			default:
-				u.Known = regular(c.Before) && was == is
+				u.known = u.known || regular(c.Before) && was == is
 			}
 		}
-		u.Known = u.Known || c.After == nil || ctx.Err() == nil && stays(c, &equal)
-		s.Unshown, s.why[i] = append(s.Unshown, u), u.Why
+		u.known = u.known || ctx.Err() == nil && stays(c, &equal)
+		s.Unshown = append(s.Unshown, u)
 	}
 	sums.Sum(s.digest[:0])
-}
-
-// describe writes what is known of a change.
-func describe(w io.Writer, c tool.Change) {
-	fmt.Fprintf(w, "%q %q %q", c.Path, c.From, c.Kind)
-	for _, v := range []*tool.Version{c.Before, c.After} {
-		if v != nil {
-			fmt.Fprintf(w, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.Twin, v.Names, v.ModTime)
-		}
-		fmt.Fprintln(w)
-	}
 }
 
 // What is read of contents that are not shown, to see whether these stay.
@@ -594,11 +586,11 @@ func (s *Set) Text(i int) *Text {
 	}
 	s.source.mu.Lock()
 	defer s.source.mu.Unlock()
-	switch why, ok := s.why[i]; {
-	case s.source.closed:
+	if s.source.closed {
 		return &Text{Change: c, Err: errClosed}
-	case ok:
-		return &Text{Change: c, Err: errors.New(why.words(1))}
+	}
+	if at := slices.IndexFunc(s.Unshown, func(u Unshown) bool { return u.Change == i }); at >= 0 {
+		return &Text{Change: c, Err: errors.New(s.Unshown[at].why[0])}
 	}
 	before, after, err := texts(c, maxShown)
 	if err != nil {

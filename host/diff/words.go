@@ -148,22 +148,23 @@ func (s *Set) unshown(add func(Told)) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			add(Told{Words: s.name(c.Path) + ": " + u.Why.words(1) + u.words(c), Red: !u.Known})
+			add(Told{Words: s.name(c.Path) + ": " + u.why[0] + u.words(c), Red: !u.known})
 		}
 		return
 	}
-	for i := range 2 * len(whys) {
-		why, known := Why(i/2), i%2 == 1
-		e, dirs := Entry{}, map[string]int{}
-		for _, u := range s.Unshown {
-			if u.Why == why && u.Known == known {
-				e.Files++
-				e.Bytes += u.Bytes
-				dirs[filepath.Dir(s.At(u.Change).Path)]++
+	for _, why := range []why{noText, tooLong, tooMany, unreadable} {
+		for _, known := range []bool{false, true} {
+			files, bytes, dirs := 0, int64(0), map[string]int{}
+			for _, u := range s.Unshown {
+				if u.why == why && u.known == known {
+					files, bytes = files+1, bytes+u.bytes
+					dirs[filepath.Dir(s.At(u.Change).Path)]++
+				}
 			}
-		}
-		if e.Files > 0 {
-			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(places(dirs)), size(e.Bytes))
+			if files == 0 {
+				continue
+			}
+			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(files, "file"), why[min(files, 2)-1], s.placeWords(places(dirs)), size(bytes))
 			if known {
 				words += ", and nothing comes with it"
 			}
@@ -257,27 +258,14 @@ func (s *Set) placeWords(places []Place) string {
 	return strings.Join(in, ", ")
 }
 
-// whys say why a content is not shown.
-var whys = [...][2]string{
-	NoText: {"it is no text", "they are no text"}, TooLong: {"there is too much of it", "there is too much of them"},
-	TooMany: {"nobody has looked whether it is text", "nobody has looked whether they are text"}, Unreadable: {"it cannot be read", "they cannot be read"},
-}
-
-func (w Why) words(n int) string {
-	if n == 1 {
-		return whys[w][0]
-	}
-	return whys[w][1]
-}
-
 // words say what becomes of the content.
 func (u Unshown) words(c tool.Change) string {
-	words := " (" + bytesOf(u.Bytes) + ")"
-	if u.Known && c.After != nil {
+	words := " (" + bytesOf(u.bytes) + ")"
+	if u.known && c.After != nil {
 		words = ", and the content stays" + words
 	}
-	if u.Err != nil {
-		words = ": " + word(clip(u.Err.Error())) + words
+	if u.err != nil {
+		words = ": " + word(clip(u.err.Error())) + words
 	}
 	return words
 }
