@@ -25,16 +25,20 @@ func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 	if len(gone) == 0 || len(made) == 0 || len(gone) > maxAlike || len(made) > maxAlike || ctx.Err() != nil {
 		return changes
 	}
-	texts := map[int]lines{}
+	textOf := func(v *tool.Version) string {
+		c, _, _ := read(v, maxText) // nothing, of what is no text
+		return c.text
+	}
+	texts := map[int]string{}
 	for _, i := range gone {
-		texts[i] = linesOf(changes[i].Before)
+		texts[i] = textOf(changes[i].Before)
 	}
 	out := slices.Clone(changes)
 	took := map[int]bool{}
 	for _, i := range made {
-		text, best, most := linesOf(changes[i].After), -1, 0
+		text, best, most := textOf(changes[i].After), -1, 0
 		for _, j := range gone {
-			if n := text.shared(texts[j]); !took[j] && n > most && 2*n > max(text.bytes, texts[j].bytes) {
+			if n := shared(text, texts[j]); !took[j] && n > most && 2*n > max(inLines(text), inLines(texts[j])) {
 				best, most = j, n
 			}
 		}
@@ -48,30 +52,20 @@ func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 
 func isSmall(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxText }
 
-// lines are those of a text, and how often each is there.
-type lines struct {
-	times map[string]int
-	bytes int
-}
+// inLines is how many bytes the lines of a text have.
+func inLines(text string) int { return len(text) - strings.Count(text, "\n") }
 
-// linesOf is empty for what is no text.
-func linesOf(v *tool.Version) lines {
-	c, _, err := read(v, maxText)
-	if err != nil {
-		return lines{}
+// shared is how many of these are in lines that are in both of two texts.
+func shared(a, b string) (bytes int) {
+	times := map[string]int{}
+	for line := range strings.SplitSeq(a, "\n") {
+		times[line]++
 	}
-	l := lines{times: map[string]int{}}
-	for line := range strings.SplitSeq(c.text, "\n") {
-		l.times[line]++
-		l.bytes += len(line)
-	}
-	return l
-}
-
-// shared is how many bytes are in lines that are in both.
-func (l lines) shared(other lines) (bytes int) {
-	for line, n := range l.times {
-		bytes += min(n, other.times[line]) * len(line)
+	for line := range strings.SplitSeq(b, "\n") {
+		if times[line] > 0 {
+			times[line]--
+			bytes += len(line)
+		}
 	}
 	return bytes
 }
