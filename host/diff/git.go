@@ -203,7 +203,6 @@ var rules = []struct {
 	{"objects/info/commit-graph", (*repository).derived, true},
 	{"objects/info/commit-graphs/", (*repository).derived, true},
 	{"objects/pack/multi-pack-index", (*repository).derived, true},
-	{"objects/info/", func(*repository, inside) bool { return false }, false},
 	{"objects/??/*", (*repository).object, true},
 	{"objects/pack/*", (*repository).object, true},
 	{"refs/", (*repository).meant, true},
@@ -347,9 +346,7 @@ func (r *repository) tell(c inside) bool {
 		case !regular(c.After) || c.Before != nil && !regular(c.Before):
 			return false
 		case c.Kind == tool.Times:
-			return rule.pattern != "objects/info/"
-		case c.Kind == tool.ModeChanged:
-			return false
+			return true
 		}
 		all := rule.say == nil || rule.say(r, c)
 		// What had another name says where from; what has two is changed by the other one.
@@ -374,25 +371,14 @@ func quietDirectory(c inside) bool {
 
 // object counts one, or several in a pack.
 func (r *repository) object(c inside) bool {
-	name, packed := strings.CutPrefix(strings.TrimPrefix(c.rel, "objects/"), "pack/")
-	switch c.Kind {
-	case tool.Created:
-		if packed {
-			end := path.Ext(name)
-			name, packed = strings.CutPrefix(strings.TrimSuffix(name, end), "pack-")
-			if !packed || end != ".pack" && end != ".idx" {
-				return false
-			}
-		}
-		if !isHash(strings.Replace(name, "/", "", 1)) {
-			return false
-		}
-		r.created++
-	case tool.Removed:
-		if packed && !strings.HasPrefix(name, "pack-") {
-			return false
-		}
+	pack, packed := strings.CutPrefix(c.rel, "objects/pack/pack-")
+	end := path.Ext(pack)
+	loose := strings.Replace(strings.TrimPrefix(c.rel, "objects/"), "/", "", 1)
+	switch {
+	case c.Kind == tool.Removed && (packed || !strings.HasPrefix(c.rel, "objects/pack/")):
 		r.removed++
+	case c.Kind == tool.Created && (isHash(loose) || packed && (end == ".pack" || end == ".idx") && isHash(strings.TrimSuffix(pack, end))):
+		r.created++
 	default: // git writes none anew
 		return false
 	}

@@ -171,7 +171,7 @@ func TestNoNameIsAnotherLine(t *testing.T) {
 		changes = append(changes, tool.Change{Path: "/ws/" + name, Kind: tool.Modified, Before: file("a\n"), After: file("b\n")})
 	}
 	lines := New(t.Context(), changes, "/ws", nil).Told(3)
-	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Changes) != 41 {
+	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Members) != 41 {
 		t.Errorf("%+v", lines[0])
 	}
 }

@@ -67,16 +67,14 @@ func Summary(ctx context.Context, changes []tool.Change, dir string, most int, d
 
 // Told is a line of words, and what it stands for.
 type Told struct {
-	Words   string
-	Red     bool // it says that something is not shown
-	Cut     bool // [Set.All] names more
-	Care    Care
-	Changes []int // which of [Set.Changes], if it is of these
-	Form    Form  // of these
+	Words string
+	Red   bool // it says that something is not shown
+	Cut   bool // [Set.All] names more
+	Entry      // without members: none
 }
 
 // Alone reports whether it tells all of one change.
-func (t Told) Alone() bool { return len(t.Changes) > 0 && t.Form == Single }
+func (t Told) Alone() bool { return len(t.Members) > 0 && t.Form == Single }
 
 // Told are the lines that tell of all changes, in at most about so many: what a person
 // must not overlook, what git has done, what is not shown, and then the rest.
@@ -89,11 +87,8 @@ func (s *Set) told(most int, all bool) (out []Told) {
 	add := func(t Told) { out = append(out, t) }
 	entries := s.short(most)
 	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
-	entry := func(e Entry) {
-		add(Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Form: e.Form})
-	}
 	for _, e := range entries[:plain] {
-		entry(e)
+		add(Told{Words: s.words(e), Entry: e})
 	}
 	if s.NoTime {
 		add(Told{Words: "there was no time to look at all of this", Red: true})
@@ -103,7 +98,7 @@ func (s *Set) told(most int, all bool) (out []Told) {
 	}
 	s.unshown(add)
 	for _, e := range entries[plain:] {
-		entry(e)
+		add(Told{Words: s.words(e), Entry: e})
 	}
 	return out
 }

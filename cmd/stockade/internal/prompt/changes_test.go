@@ -155,7 +155,7 @@ func TestEachChangeHasARow(t *testing.T) {
 		count(One(q).Rows(v))
 		for _, told := range q.Changes.Told(foldRows - 2) {
 			if !told.Alone() {
-				for _, i := range told.Changes {
+				for _, i := range told.Members {
 					named[slices.IndexFunc(changes, func(c tool.Change) bool { return c.Path == q.Changes.At(i).Path })]++
 				}
 			}

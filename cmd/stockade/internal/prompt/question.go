@@ -449,18 +449,18 @@ func (p *page) changes(q Question, titled bool, most int) {
 	for _, t := range q.Changes.Told(max(most-2, lead)) {
 		i := item{Told: t}
 		if t.Alone() {
-			at := t.Changes[0]
+			at := t.Members[0]
 			if i.text = q.texts[at]; i.text != nil {
 				i.lines = linesOf(i.text)
 			}
 			i.large = i.text == nil && diff.SizeOf(q.Changes.At(at)) > 0 &&
 				!slices.ContainsFunc(q.Changes.Unshown, func(u diff.Unshown) bool { return u.Change == at })
 		}
-		p.folded = p.folded || t.Cut || !t.Alone() && len(t.Changes) > 0
+		p.folded = p.folded || t.Cut || !t.Alone() && len(t.Members) > 0
 		items = append(items, i)
 		p.look(t.Words)
 	}
-	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
+	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Members != nil })
 	if rest >= 0 {
 		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })
 	} else {
