@@ -36,7 +36,7 @@ func files(t *testing.T, dir, as string) map[string]*tool.Version {
 			if err != nil {
 				return err
 			}
-			v.Open, v.Size = version(data).Open, int64(len(data))
+			v.Open, v.Size = file(string(data)).Open, int64(len(data))
 		}
 		if v.Mode&fs.ModeSymlink != 0 {
 			v.Target, _ = os.Readlink(name)
@@ -280,7 +280,7 @@ func TestNothingInARepositoryIsLost(t *testing.T) {
 	for i := range 5000 {
 		many = append(many, tool.Change{Path: fmt.Sprintf("/ws/.git/refs/tags/%04d", i), Kind: tool.Removed, Before: v})
 	}
-	if text := Unified(t.Context(), many, "/ws"); !strings.Contains(text, "removed 5000 files: in .git/refs/tags") || len(text) > 1<<20 {
+	if text := New(t.Context(), many, "/ws", nil).String(); !strings.Contains(text, "removed 5000 files: in .git/refs/tags") || len(text) > 1<<20 {
 		t.Errorf("%d bytes: %.400s", len(text), text)
 	}
 }

@@ -27,12 +27,6 @@ const (
 	maxWord   = 100       // bytes of what a file holds that is told in words
 )
 
-// Unified describes changes in words, and then text files with their differences in
-// unified format, as far as there is room.
-func Unified(ctx context.Context, changes []tool.Change, dir string) string {
-	return New(ctx, changes, dir, nil).String()
-}
-
 // String describes the set as text: what it tells in short, and then differences in
 // unified format.
 func (s *Set) String() string {
@@ -362,23 +356,23 @@ func Stored(unified string) (lines []Line) {
 			is, _ = strconv.Atoi(m[2])
 			continue
 		}
+		l := Line{Text: text, Times: 1}
 		switch {
 		case was == 0 && is == 0:
-			if !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "+++ ") && !strings.HasPrefix(text, "@@") {
-				lines = append(lines, Line{Text: text, Times: 1})
+			if strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "+++ ") || strings.HasPrefix(text, "@@") {
+				continue
 			}
 		case strings.HasPrefix(text, "-"):
-			lines = append(lines, Line{Op: '-', Number: was, Text: text[1:], Times: 1})
-			was++
+			l.Op, l.Number, was = '-', was, was+1
 		case strings.HasPrefix(text, "+"):
-			lines = append(lines, Line{Op: '+', Number: is, Text: text[1:], Times: 1})
-			is++
+			l.Op, l.Number, is = '+', is, is+1
 		case strings.HasPrefix(text, " ") || text == "":
-			lines = append(lines, Line{Op: ' ', Number: is, Text: strings.TrimPrefix(text, " "), Times: 1})
-			was, is = was+1, is+1
-		default: // that the last line has no end
-			lines = append(lines, Line{Text: text, Times: 1})
+			l.Op, l.Number, was, is = ' ', is, was+1, is+1
+		} // else it says that the last line has no end
+		if l.Op != 0 && text != "" {
+			l.Text = text[1:]
 		}
+		lines = append(lines, l)
 	}
 	return lines
 }
