@@ -185,7 +185,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
 	}
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Care, a.Care), cmp.Compare(a.order(), b.order()))
+		return cmp.Or(cmp.Compare(b.Care, a.Care), a.news()/2-b.news()/2)
 	})
 	s.NoTime = ctx.Err() != nil
 	return s
@@ -200,23 +200,16 @@ func (s *Set) single(i int) Entry {
 	return e
 }
 
-// order is where it stands among those of its care: what nothing happens to but a time
-// comes last.
-func (e Entry) order() int {
-	if e.Change.Kind == tool.Times {
-		return 1
-	}
-	return 0
-}
-
 // news is where it stands where not all have room: what was there before comes first, and
-// what is new before what nothing happens to but a time.
+// what is new before what nothing happens to but a time, which comes last in any case.
 func (e Entry) news() int {
 	switch e.Change.Kind {
 	case tool.Created, tool.DirectoryCreated:
 		return 1
+	case tool.Times:
+		return 2
 	}
-	return 2 * e.order()
+	return 0
 }
 
 func careOf(c tool.Change, care func(tool.Change) Care) Care {
@@ -376,7 +369,7 @@ func (s *Set) short(most int) (out []Entry) {
 		}
 	}
 	plain := slices.Clone(byCare[Plain])
-	slices.SortStableFunc(plain, func(a, b Entry) int { return cmp.Compare(a.news(), b.news()) })
+	slices.SortStableFunc(plain, func(a, b Entry) int { return a.news() - b.news() })
 	if room := max(most-len(out), 1); len(plain) > room {
 		out = append(out, plain[:room-1]...)
 		plain = []Entry{s.several(plain[room-1:])}

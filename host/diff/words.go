@@ -333,14 +333,12 @@ func (h Hunk) unified(out *strings.Builder) {
 		return fmt.Sprintf("%d,%d", first, n)
 	}
 	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, was-h.Was), place(h.Is, is-h.Is))
-	for _, r := range h.Runs {
-		for line := range strings.Lines(r.Text) {
-			out.WriteByte(r.Op)
-			out.WriteString(line)
-			if !strings.HasSuffix(line, "\n") {
-				out.WriteString("\n" + NoEnd + "\n")
-			}
+	for l := range h.Lines() {
+		row := string(l.Op) + l.Text + "\n"
+		if l.NoEnd {
+			row += NoEnd + "\n"
 		}
+		out.WriteString(strings.Repeat(row, l.Times))
 	}
 }
 
