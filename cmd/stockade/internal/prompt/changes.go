@@ -93,7 +93,7 @@ func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 			if l.Op == note {
 				words = strings.Repeat(" ", digits+3)
 			}
-			rows = append(rows, rowsOf(words, text, signStyle(l.Op), width)...)
+			rows = append(rows, rowsOf(words, text, terminal.Signs[l.Op], width)...)
 			if more := l.Times - i - 1; more >= repeated {
 				rows = append(rows, notes(width, "the line above %d times more", more)...)
 				break
@@ -117,17 +117,6 @@ func digits(t *diff.Text) int {
 // taken for others then.
 func tabs(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
-}
-
-// signStyle is the colour of a line of a diff.
-func signStyle(sign byte) string {
-	switch sign {
-	case '+':
-		return terminal.Green
-	case '-':
-		return terminal.Red
-	}
-	return ""
 }
 
 // texts are the differences that a question shows, by their change: of those that are
