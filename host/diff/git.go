@@ -98,7 +98,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 // is .git.
 func (r *repository) say(in string, loss loss, parts ...any) {
 	if kind, name, ok := strings.Cut(in, "/"); ok {
-		parts = append([]any{strings.TrimSuffix(kind, "s") + " ", names(name), ": "}, parts...)
+		parts = append([]any{names(strings.TrimSuffix(kind, "s")), " ", names(name), ": "}, parts...)
 	}
 	r.facts = append(r.facts, fact{loss, parts})
 }

@@ -77,69 +77,69 @@ func (s *Set) Told(most int) []Told { return s.told(most, false) }
 // All are the lines of all entries, with all names that git's lines only count otherwise.
 func (s *Set) All() []Told { return s.told(len(s.Entries), true) }
 
-func (s *Set) told(most int, all bool) (out []Told) {
-	add := func(t Told) { out = append(out, t) }
-	entries := s.short(most)
-	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
-	for _, e := range entries[:plain] {
-		add(Told{Words: s.words(e), Entry: e})
+func (s *Set) told(most int, all bool) []Told {
+	var careful, other, plain []Told
+	for _, e := range s.short(most) {
+		t := Told{Words: s.words(e), Entry: e}
+		if e.Care == Plain {
+			plain = append(plain, t)
+		} else {
+			careful = append(careful, t)
+		}
 	}
 	if s.NoTime {
-		add(Told{Words: "there was no time to look at all of this", Red: true})
+		other = append(other, Told{Words: "there was no time to look at all of this", Red: true})
 	}
 	for _, r := range s.repositories {
-		s.repository(r, all, add)
+		other = append(other, s.repository(r, all)...)
 	}
-	s.unshown(add)
-	for _, e := range entries[plain:] {
-		add(Told{Words: s.words(e), Entry: e})
-	}
-	return out
-}
-
-// repository adds what git has done in one: first what of that nobody has looked at, and
-// then what is lost.
-func (s *Set) repository(r *repository, all bool, add func(t Told)) {
-	begin := "git: "
-	if name := s.name(r.root); name != "." {
-		begin = "git in " + name + ": "
-	}
-	facts := slices.SortedStableFunc(slices.Values(r.facts), func(a, b fact) int { return cmp.Compare(a.loss, b.loss) })
-	losses := 0
-	var line Told
-	for i, f := range facts {
-		words, cut := s.fact(f, all)
-		if line.Words == "" {
-			line.Words = begin
-		} else {
-			line.Words += "; "
-		}
-		line.Words, line.Red, line.Cut = line.Words+words, f.loss == unseen, line.Cut || cut
-		alone := f.loss != unseen && f.loss < noLoss && losses < maxLosses
-		if alone {
-			losses++
-		}
-		if alone || i == len(facts)-1 || f.loss == unseen && facts[i+1].loss != unseen {
-			add(line)
-			line = Told{}
-		}
-	}
+	return slices.Concat(careful, other, s.unshown(), plain)
 }
 
 // maxLosses is how many facts that lose something have a line each.
 const maxLosses = 8
 
+// repository are the lines about what git has done in one: first what of that nobody has
+// looked at, then what is lost, and then the rest.
+func (s *Set) repository(r *repository, all bool) []Told {
+	begin := "git: "
+	if name := s.name(r.root); name != "." {
+		begin = "git in " + name + ": "
+	}
+	var lost []Told
+	unlooked, rest := Told{Red: true}, Told{}
+	for _, f := range slices.SortedStableFunc(slices.Values(r.facts), func(a, b fact) int { return cmp.Compare(a.loss, b.loss) }) {
+		words, cut := s.fact(f, all)
+		line := &rest
+		switch {
+		case f.loss == unseen:
+			line = &unlooked
+		case f.loss < noLoss && len(lost) < maxLosses:
+			lost = append(lost, Told{})
+			line = &lost[len(lost)-1]
+		}
+		if line.Words == "" {
+			line.Words = begin + words
+		} else {
+			line.Words += "; " + words
+		}
+		line.Cut = line.Cut || cut
+	}
+	out := slices.Concat([]Told{unlooked}, lost, []Told{rest})
+	return slices.DeleteFunc(out, func(t Told) bool { return t.Words == "" })
+}
+
 // maxUnshown is how many contents that are not shown have a line each.
 const maxUnshown = 3
 
-// unshown adds what is not shown of contents.
-func (s *Set) unshown(add func(Told)) {
+// unshown are the lines about contents that are not shown.
+func (s *Set) unshown() (out []Told) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			add(Told{Words: s.name(c.Path) + ": " + u.why[0] + u.words(c), Red: !u.known})
+			out = append(out, Told{Words: s.name(c.Path) + ": " + u.why[0] + u.words(c), Red: !u.known})
 		}
-		return
+		return out
 	}
 	for _, why := range []why{noText, tooLong, tooMany, unreadable} {
 		for _, known := range []bool{false, true} {
@@ -157,9 +157,10 @@ func (s *Set) unshown(add func(Told)) {
 			if known {
 				words += ", and nothing comes with it"
 			}
-			add(Told{Words: words, Red: !known})
+			out = append(out, Told{Words: words, Red: !known})
 		}
 	}
+	return out
 }
 
 // words are what a person reads of an entry, in one line.

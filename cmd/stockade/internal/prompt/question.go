@@ -60,9 +60,6 @@ func One(q Question) *Prompt {
 			continue
 		}
 		c := Choice{Letter: s.letter, Words: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
-		if q.Histories != nil {
-			c.Words, c.rule = "all commands"+s.words, s.as+": all commands"
-		}
 		if s.scope == policy.ScopeSession && q.Histories != nil {
 			continue // that is what "y" says
 		}
@@ -95,6 +92,8 @@ var scopes = []struct {
 // covered is what such an answer covers: its rule says so at length.
 func covered(q Question) string {
 	switch {
+	case q.Histories != nil:
+		return "all commands"
 	case q.Command != "":
 		return "this command"
 	case q.Opens != "" && reaches(q) != "":
