@@ -28,8 +28,9 @@ type Text struct {
 
 // Hunk is a place of a file where lines differ, with those around them.
 type Hunk struct {
-	Was, Is int // the numbers of the first lines
-	Runs    []Run
+	Was, Is       int // the numbers of the first lines
+	WasEnd, IsEnd int // those behind the last ones
+	Runs          []Run
 }
 
 // Run is some lines in a row. Op is '-' where they go, '+' where they come, and else ' '.
@@ -122,30 +123,38 @@ func (t *Text) differ(was, is string) {
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
 		edits = udiff.Lines(was, is)
 	}
-	at, wasLine, isLine := 0, 1, 1 // behind the edit before
+	at, last := 0, &Hunk{WasEnd: 1, IsEnd: 1}
 	add := func(op byte, text string) {
-		if h := &t.Hunks[len(t.Hunks)-1]; text != "" {
-			h.Runs = append(h.Runs, Run{op, text})
+		n := lineCount(text)
+		switch op {
+		case '-':
+			t.Removed, last.WasEnd = t.Removed+n, last.WasEnd+n
+		case '+':
+			t.Added, last.IsEnd = t.Added+n, last.IsEnd+n
+		default:
+			last.WasEnd, last.IsEnd = last.WasEnd+n, last.IsEnd+n
+		}
+		if n > 0 {
+			last.Runs = append(last.Runs, Run{op, text})
 		}
 	}
 	for _, e := range edits {
-		between, goes := was[at:e.Start], was[e.Start:e.End]
+		between := was[at:e.Start]
 		n := lineCount(between)
-		if len(t.Hunks) > 0 && n <= 2*contextFor {
-			add(' ', between)
-		} else {
+		if len(t.Hunks) == 0 || n > 2*contextFor {
+			far := max(n-contextFor, 0)
+			first, is := last.WasEnd+far, last.IsEnd+far
 			if len(t.Hunks) > 0 {
 				add(' ', firstLines(between, contextFor))
 			}
-			far := max(n-contextFor, 0)
-			t.Hunks = append(t.Hunks, Hunk{Was: wasLine + far, Is: isLine + far})
-			add(' ', between[len(firstLines(between, far)):])
+			t.Hunks = append(t.Hunks, Hunk{Was: first, Is: is, WasEnd: first, IsEnd: is})
+			last = &t.Hunks[len(t.Hunks)-1]
+			between = between[len(firstLines(between, far)):]
 		}
-		add('-', goes)
+		add(' ', between)
+		add('-', was[e.Start:e.End])
 		add('+', e.New)
-		gone, come := lineCount(goes), lineCount(e.New)
-		t.Removed, t.Added = t.Removed+gone, t.Added+come
-		at, wasLine, isLine = e.End, wasLine+n+gone, isLine+n+come
+		at = e.End
 	}
 	add(' ', firstLines(was[at:], contextFor))
 }
@@ -158,20 +167,6 @@ func (t *Text) Bytes() (n int) {
 		}
 	}
 	return n
-}
-
-// Ends are the numbers behind the last lines of a hunk.
-func (h Hunk) Ends() (was, is int) {
-	was, is = h.Was, h.Is
-	for _, r := range h.Runs {
-		if r.Op != '+' {
-			was += lineCount(r.Text)
-		}
-		if r.Op != '-' {
-			is += lineCount(r.Text)
-		}
-	}
-	return was, is
 }
 
 // lineCount is how many lines a text has; the last one may have no end.

@@ -323,7 +323,6 @@ func (s *Set) unified(t *Text) string {
 }
 
 func (h Hunk) unified(out *strings.Builder) {
-	was, is := h.Ends()
 	place := func(first, n int) string {
 		switch n {
 		case 0:
@@ -333,7 +332,7 @@ func (h Hunk) unified(out *strings.Builder) {
 		}
 		return fmt.Sprintf("%d,%d", first, n)
 	}
-	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, was-h.Was), place(h.Is, is-h.Is))
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, h.WasEnd-h.Was), place(h.Is, h.IsEnd-h.Is))
 	for l := range h.Lines() {
 		row := string(l.Op) + l.Text + "\n"
 		if l.NoEnd {

@@ -109,8 +109,7 @@ func digits(t *diff.Text) int {
 		return 1
 	}
 	last := t.Hunks[len(t.Hunks)-1]
-	was, is := last.Ends()
-	return len(strconv.Itoa(max(was, is, 1)))
+	return len(strconv.Itoa(max(last.WasEnd, last.IsEnd)))
 }
 
 // tabs reports whether tabs are all that indents lines: blanks in their place cannot be
