@@ -212,7 +212,8 @@ var cares = map[Care][2]string{
 
 // severalWords are the words for changes in several directories.
 func (s *Set) severalWords(e Entry) string {
-	what := ""
+	n := e.Files + e.Dirs
+	what := fmt.Sprintf("%d %s", n, cares[e.Care][min(n, 2)-1])
 	switch {
 	case e.Care == Gone && e.Files == 0:
 		what = "removed " + count(e.Dirs, "directory")
@@ -220,10 +221,6 @@ func (s *Set) severalWords(e Entry) string {
 		what = "removed " + count(e.Files, "file")
 	case e.Care == Gone:
 		what = "removed " + count(e.Files, "file") + " and " + count(e.Dirs, "directory")
-	case e.Files+e.Dirs == 1:
-		what = "1 " + cares[e.Care][0]
-	default:
-		what = fmt.Sprintf("%d %s", e.Files+e.Dirs, cares[e.Care][1])
 	}
 	moved := ""
 	if len(e.From) > 0 {
@@ -236,11 +233,11 @@ func (s *Set) severalWords(e Entry) string {
 func (s *Set) placeWords(places []Place) string {
 	var in []string
 	for _, p := range places {
-		words := fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir)))
+		where := "in"
 		if p.Others {
-			words = fmt.Sprintf("%d elsewhere in %s", p.Changes, clip(s.name(p.Dir)))
+			where = "elsewhere in"
 		}
-		in = append(in, words)
+		in = append(in, fmt.Sprintf("%d %s %s", p.Changes, where, clip(s.name(p.Dir))))
 	}
 	if len(in) == 1 {
 		return "in " + clip(s.name(places[0].Dir))
