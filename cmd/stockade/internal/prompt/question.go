@@ -219,17 +219,12 @@ func (p *page) fit(room int) ([]string, bool) {
 	if len(p.out) <= room {
 		return p.out, p.folded
 	}
-	var out []string
 	var said []row
 	middle := len(p.out) - room
 	for said = notes(p.v.width(), "%d rows are folded", middle); len(said)+len(p.out)-middle > room; middle++ {
 	}
 	head := max((room-len(said))/2, min(p.first, room-len(said)-2))
-	out = append(out, p.out[:head]...)
-	for _, r := range said {
-		out = append(out, r.before+p.v.style(r.style, r.text))
-	}
-	return append(out, p.out[head+middle:]...), true
+	return slices.Concat(p.out[:head], p.v.rows(said), p.out[head+middle:]), true
 }
 
 // ours writes a line of ours, in as many rows as it needs.
@@ -244,13 +239,7 @@ func (p *page) barred(rows []row, most int) {
 		rows, cut = folded(rows, most, p.v.width())
 	}
 	p.folded = p.folded || cut
-	for _, r := range rows {
-		style := r.style
-		if r.text == "" {
-			style = ""
-		}
-		p.out = append(p.out, r.before+p.v.style(style, r.text))
-	}
+	p.out = append(p.out, p.v.rows(rows)...)
 }
 
 // text writes a text of others.
