@@ -253,7 +253,7 @@ func TestContentsThatStay(t *testing.T) {
 	read := int64(0)
 	var changes []tool.Change
 	for i := range 100 {
-		v := counted(maxEqual, "x", &read)
+		v := counted(maxEqual/4, "x", &read)
 		changes = append(changes, tool.Change{Path: fmt.Sprint("/ws/", i), Kind: tool.Modified, Before: v, After: v})
 	}
 	if text := New(t.Context(), changes, "/ws", nil).String(); read > 256<<20 || !strings.Contains(text, "the content of 2 files is not shown, for there is too much of them: in . (134.2 MB), and nothing comes with it") || !strings.Contains(text, "the content of 98 files is not shown, for there is too much of them: in . (6.6 GB)") {

@@ -107,17 +107,10 @@ type Unshown struct {
 	err   error // of one that is unreadable
 }
 
-// Whole reports whether a person can see all that comes. If not, an answer holds for this
-// call alone.
+// Whole reports whether a person can see all that comes: no line is red. If not, an answer
+// holds for this call alone.
 func (s *Set) Whole() bool {
-	if s == nil {
-		return true
-	}
-	hidden := func(r *repository) bool {
-		return slices.ContainsFunc(r.facts, func(f fact) bool { return f.loss == unseen })
-	}
-	comes := func(u Unshown) bool { return !u.known }
-	return !s.NoTime && !slices.ContainsFunc(s.Unshown, comes) && !slices.ContainsFunc(s.repositories, hidden)
+	return s == nil || !slices.ContainsFunc(s.Told(1), func(t Told) bool { return t.Red })
 }
 
 // Empty reports whether nothing is changed.
@@ -513,7 +506,7 @@ func (s *Set) look(ctx context.Context) {
 	for _, r := range s.repositories {
 		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}
-	left, equal, looked := int64(maxShown), int64(maxEquals), 0
+	left, equal, looked := int64(maxShown), int64(maxEqual), 0
 	for _, i := range s.Order() {
 		c := s.At(i)
 		size := SizeOf(c)
@@ -550,15 +543,13 @@ func (s *Set) look(ctx context.Context) {
 	sums.Sum(s.digest[:0])
 }
 
-// What is read of contents that are not shown, to see whether these stay.
-const (
-	maxEqual  = 64 << 20  // bytes of one
-	maxEquals = 256 << 20 // of all, before and after
-)
+// maxEqual is how many bytes are read of contents that are not shown, before and after, to
+// see whether these stay.
+const maxEqual = 256 << 20
 
 // stays reports whether a content that is not shown is that which was there before.
 func stays(c tool.Change, left *int64) bool {
-	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || c.Before.Size > maxEqual || !take(left, 2*c.Before.Size) {
+	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || !take(left, 2*c.Before.Size) {
 		return false
 	}
 	before, err := c.Before.SHA256()
