@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -325,6 +326,16 @@ func TestASecretInADifference(t *testing.T) {
 		if got != c.want || text.Hidden != c.hidden {
 			t.Errorf("%s: %d hidden, got\n%s", name, text.Hidden, got)
 		}
+	}
+}
+
+// No secret stands in what is said of a content that cannot be read.
+func TestASecretInAnError(t *testing.T) {
+	open := func() (io.ReadCloser, error) { return nil, errors.New("hunter2") }
+	c := tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Size: 1, Mode: 0o644, Open: open}}
+	s := New(t.Context(), []tool.Change{c}, "/ws", nil).Redacted(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
+	if lines := s.Told(9); lines[0].Words != "a: it cannot be read: [redacted] (1 byte)" {
+		t.Errorf("%q", lines[0].Words)
 	}
 }
 

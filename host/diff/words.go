@@ -137,7 +137,14 @@ func (s *Set) unshown() (out []Told) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			out = append(out, Told{Words: s.name(c.Path) + ": " + u.why[0] + u.words(c), Red: !u.known})
+			words := s.name(c.Path) + ": " + u.why[0]
+			if u.err != nil {
+				words += ": " + word(clip(s.concealed(u.err.Error())))
+			}
+			if u.known && c.After != nil {
+				words += ", and the content stays"
+			}
+			out = append(out, Told{Words: words + " (" + bytesOf(u.bytes) + ")", Red: !u.known})
 		}
 		return out
 	}
@@ -243,18 +250,6 @@ func (s *Set) placeWords(places []Place) string {
 		return "in " + clip(s.name(places[0].Dir))
 	}
 	return strings.Join(in, ", ")
-}
-
-// words say what becomes of the content.
-func (u Unshown) words(c tool.Change) string {
-	words := " (" + bytesOf(u.bytes) + ")"
-	if u.known && c.After != nil {
-		words = ", and the content stays" + words
-	}
-	if u.err != nil {
-		words = ": " + word(clip(u.err.Error())) + words
-	}
-	return words
 }
 
 // naming names what is changed, and says what of it is more than that.
