@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/egress"
@@ -247,12 +248,7 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, erro
 }
 
 // inWork is what a path is called from the workspace, if it is in it.
-func (a *app) inWork(path string) string {
-	if rel, err := filepath.Rel(a.Work, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
-}
+func (a *app) inWork(path string) string { return transcript.Relative(path, a.Work) }
 
 // buildHint says what to do about what the toolchain printed, where that is not the
 // code.

@@ -436,6 +436,7 @@ func changeOf(path string, old, text []byte) string {
 	version := func(data []byte) *tool.Version {
 		return &tool.Version{Size: int64(len(data)), Mode: 0o600, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 	}
-	shown := diff.Unified(context.Background(), []tool.Change{{Path: path, Kind: tool.Modified, Before: version(old), After: version(text)}}, "")
-	return strings.Join(terminal.Fold(strings.TrimRight(shown, "\n"), "  | ", "  | ", 0), "\n") + "\n"
+	changes := []tool.Change{{Path: path, Kind: tool.Modified, Before: version(old), After: version(text)}}
+	shown := diff.New(context.Background(), changes, "", nil)
+	return strings.Join(terminal.Fold(strings.TrimRight(shown.String(), "\n"), "  | ", "  | ", 0), "\n") + "\n"
 }

@@ -1,5 +1,5 @@
 // Package diff says what people are told of what a call changes. A [Set] is the value;
-// words.go and git_words.go are where it is put into words, and nobody reads these again.
+// words.go and facts.go put it into words, and nobody reads these again.
 package diff
 
 import (
@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -18,13 +19,12 @@ const maxText = 128 << 10
 // contextFor is how many lines stand around each difference.
 const contextFor = 3
 
-// budget is what is read at most for one question.
-type budget struct {
-	moved int64 // bytes that are hashed to find what was moved
-	equal int64 // bytes that are hashed to see whether a content stays
-}
-
-func newBudget() *budget { return &budget{moved: 64 << 20, equal: 256 << 20} }
+// What is looked at to find what was moved.
+const (
+	maxMoved  = 16 << 20 // bytes of a file
+	maxMovers = 500      // files that are gone, and new ones
+	maxHashed = 64 << 20 // bytes of all
+)
 
 // take reports whether n is left, and takes it.
 func take(left *int64, n int64) bool {
@@ -35,15 +35,10 @@ func take(left *int64, n int64) bool {
 	return true
 }
 
-// maxMoved is how large a file is of which it is looked up whether it was moved, and
-// how many there are.
-const (
-	maxMoved  = 16 << 20
-	maxMovers = 500
-)
-
-// moves is [Moves] within a budget.
-func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Change {
+// Moves makes one change of a file that is gone and a new one of the same content, or one
+// of which more than a half are the same lines. Few files are compared, and small ones: the
+// others stay two changes.
+func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
 	movable := func(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxMoved }
@@ -53,14 +48,12 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 			movers++
 		}
 	}
-	if movers == 0 {
-		return changes
-	}
 	out := slices.Clone(changes)
 	took := map[int]bool{}
 	by := map[[sha256.Size]byte][]int{} // those gone that were hashed: each once
+	left := int64(maxHashed)
 	hash := func(v *tool.Version) (sum [sha256.Size]byte, ok bool) {
-		if ctx.Err() != nil || !take(&left.moved, v.Size) {
+		if ctx.Err() != nil || !take(&left, v.Size) {
 			return sum, false
 		}
 		sum, err := v.SHA256()
@@ -68,23 +61,18 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 	}
 	looked := 0
 	for i, c := range changes {
-		if looked >= maxMovers {
+		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" || gone[c.After.Size] == nil {
+			continue
+		}
+		if looked++; looked > maxMovers {
 			break
 		}
-		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" {
-			continue
-		}
-		candidates, ok := gone[c.After.Size]
-		if !ok {
-			continue
-		}
-		looked++
-		for _, j := range candidates {
+		for _, j := range gone[c.After.Size] {
 			if sum, ok := hash(changes[j].Before); ok {
 				by[sum] = append(by[sum], j)
 			}
 		}
-		gone[c.After.Size] = nil
+		gone[c.After.Size] = []int{}
 		after, ok := hash(c.After)
 		if j := by[after]; ok && len(j) > 0 {
 			by[after], took[j[0]] = j[1:], true
@@ -92,6 +80,68 @@ func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Chan
 		}
 	}
 	return alike(ctx, without(out, took))
+}
+
+// maxAlike is how many files that are gone, or new, are compared with each other.
+const maxAlike = 10
+
+// alike is [Moves] for texts that are not quite the same.
+func alike(ctx context.Context, changes []tool.Change) []tool.Change {
+	var gone, made []int
+	for i, c := range changes {
+		switch {
+		case c.Kind == tool.Removed && isSmall(c.Before):
+			gone = append(gone, i)
+		case c.Kind == tool.Created && isSmall(c.After) && c.After.Twin == "":
+			made = append(made, i)
+		}
+	}
+	if len(gone) == 0 || len(made) == 0 || len(gone) > maxAlike || len(made) > maxAlike || ctx.Err() != nil {
+		return changes
+	}
+	textOf := func(v *tool.Version) string {
+		c, _, _ := read(v, maxText) // nothing, of what is no text
+		return c.text
+	}
+	texts := map[int]string{}
+	for _, i := range gone {
+		texts[i] = textOf(changes[i].Before)
+	}
+	out := slices.Clone(changes)
+	took := map[int]bool{}
+	for _, i := range made {
+		text, best, most := textOf(changes[i].After), -1, 0
+		for _, j := range gone {
+			if n := shared(text, texts[j]); !took[j] && n > most && 2*n > max(inLines(text), inLines(texts[j])) {
+				best, most = j, n
+			}
+		}
+		if best >= 0 {
+			took[best] = true
+			out[i] = renamed(changes[best], changes[i])
+		}
+	}
+	return without(out, took)
+}
+
+func isSmall(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxText }
+
+// inLines is how many bytes the lines of a text have.
+func inLines(text string) int { return len(text) - strings.Count(text, "\n") }
+
+// shared is how many of these are in lines that are in both of two texts.
+func shared(a, b string) (bytes int) {
+	times := map[string]int{}
+	for line := range strings.SplitSeq(a, "\n") {
+		times[line]++
+	}
+	for line := range strings.SplitSeq(b, "\n") {
+		if times[line] > 0 {
+			times[line]--
+			bytes += len(line)
+		}
+	}
+	return bytes
 }
 
 // renamed is what is gone in one change and new in another one as a change of its name.

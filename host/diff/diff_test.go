@@ -88,7 +88,7 @@ func TestUnified(t *testing.T) {
 			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if d := cmp.Diff(test.want, Unified(t.Context(), []tool.Change{test.change}, "/ws")); d != "" {
+			if d := cmp.Diff(test.want, New(t.Context(), []tool.Change{test.change}, "/ws", nil).String()); d != "" {
 				t.Error(d)
 			}
 		})
@@ -101,7 +101,7 @@ func TestUnifiedIsBounded(t *testing.T) {
 		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Created, After: file(strings.Repeat("a line of text\n", 8_000))})
 	}
 	changes[0].After = file(strings.Repeat("x", maxText+1))
-	out := Unified(t.Context(), changes, "/ws")
+	out := New(t.Context(), changes, "/ws", nil).String()
 	if len(out) > 100*maxNamed+maxTotal+2*maxChange {
 		t.Errorf("the diff has %d bytes", len(out))
 	}
@@ -119,7 +119,7 @@ func TestUnifiedNamesAll(t *testing.T) {
 		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/generated%d", i), Kind: tool.Created, After: file(strings.Repeat("a line\n", 15_000))})
 	}
 	changes = append(changes, tool.Change{Path: "/ws/z/.git/hooks/pre-commit", Kind: tool.Created, After: file("rm -rf ~\n")})
-	if out := Unified(t.Context(), changes, "/ws"); !strings.Contains(out, "created z/.git/hooks/pre-commit (9 bytes)\n") {
+	if out := New(t.Context(), changes, "/ws", nil).String(); !strings.Contains(out, "created z/.git/hooks/pre-commit (9 bytes)\n") {
 		t.Errorf("it does not name the last of %d changes", len(changes))
 	}
 }
@@ -161,7 +161,7 @@ func TestASummaryOfMany(t *testing.T) {
 	if got := Summary(t.Context(), changes, "/ws", 3); len(got) != 3 || got[1] != want[1] || got[2] != "1502 other changes: 501 in node_modules, 500 in obj, 500 in src, 1 in . (7.5 kB)" {
 		t.Errorf("%q", got)
 	}
-	text := Unified(t.Context(), changes, "/ws")
+	text := New(t.Context(), changes, "/ws", nil).String()
 	if !strings.HasPrefix(text, strings.Join(want, "\n")+"\n--- ") {
 		t.Errorf("%.600s", text)
 	}
@@ -182,7 +182,7 @@ func TestWhatWasMoved(t *testing.T) {
 	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
-	if text := Unified(t.Context(), changes, "/ws"); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
+	if text := New(t.Context(), changes, "/ws", nil).String(); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
 		t.Error(text)
 	}
 }
@@ -241,7 +241,7 @@ func TestWhatWasMovedIsBounded(t *testing.T) {
 				tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Removed, Before: counted(test.size, a, &read)},
 				tool.Change{Path: fmt.Sprintf("/ws/d/%04d", i), Kind: tool.Created, After: counted(test.size, b, &read)})
 		}
-		got := moves(t.Context(), changes, newBudget())
+		got := Moves(t.Context(), changes)
 		if read > test.most || read == 0 || test.same != (len(got) == len(changes)-maxMovers) || !test.same && len(got) != len(changes) {
 			t.Errorf("%s: %d bytes were read, and there are %d changes", test.name, read, len(got))
 		}
@@ -253,10 +253,10 @@ func TestContentsThatStay(t *testing.T) {
 	read := int64(0)
 	var changes []tool.Change
 	for i := range 100 {
-		v := counted(maxEqual, "x", &read)
+		v := counted(maxEqual/4, "x", &read)
 		changes = append(changes, tool.Change{Path: fmt.Sprint("/ws/", i), Kind: tool.Modified, Before: v, After: v})
 	}
-	if text := Unified(t.Context(), changes, "/ws"); read > 256<<20 || !strings.Contains(text, "the content of 2 files is not shown, for there is too much of them: in . (134.2 MB), and nothing comes with it") || !strings.Contains(text, "the content of 98 files is not shown, for there is too much of them: in . (6.6 GB)") {
+	if text := New(t.Context(), changes, "/ws", nil).String(); read > 256<<20 || !strings.Contains(text, "the content of 2 files is not shown, for there is too much of them: in . (134.2 MB), and nothing comes with it") || !strings.Contains(text, "the content of 98 files is not shown, for there is too much of them: in . (6.6 GB)") {
 		t.Errorf("%d bytes were read", read)
 	}
 }

@@ -1,71 +1,195 @@
 package diff
 
-import "github.com/stockade-dev/stockade/host/tool"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
-// Repository is what git has done in one.
-type Repository struct {
-	Root  string
-	Facts []Fact
-	Held  []Content     // what a commit or an index holds, and the worktree does not
-	Told  []tool.Change // which the facts tell of; all others are entries
-}
-
-// FactKind is what a [Fact] says; Name, From and the other fields are its arguments.
-type FactKind uint8
-
-// The kinds. What each has is in brackets.
-const (
-	FactNew       FactKind = iota // a new repository
-	FactOnBranch                  // HEAD leads to a branch [Name]
-	FactDetached                  // HEAD is on no branch [To]
-	FactCommits                   // there are commits [Name: a branch, or "" for none; Count, Gained, Subject]
-	FactRewritten                 // a branch leads to what does not follow [also From, To; Steps: the subjects of commits that are lost, and More, Guess]
-	FactStashed                   // stashes are new [Steps: what they are called, and More]
-	FactDropped                   // stashes are gone [likewise]
-	FactRefs                      // more references are others [Count]
-	FactRef                       // a reference is there, or leads elsewhere [Name, From: "" for a new one, To, Forward; Steps, More, Guess]
-	FactRefGone                   // a reference is gone [Name; Steps, More, Guess]
-	FactLog                       // a log of a reference has lost entries [Name, Count]
-	FactLogGone                   // a log is gone [Name, Count]
-	FactSame                      // what commits or the index hold of files that are the same in the worktree [Files, More]
-	FactEnds                      // of these, with other ends of lines there [Count]
-	FactTaken                     // likewise, and that the worktree did not have [Files, More]
-	FactStays                     // files gone from a commit or the index that stay in the worktree [Files, More]
-	FactFlags                     // files of which git is told whether to look at them [Files, More]
-	FactModule                    // a submodule is at a commit [Name, To]
-	FactOlder                     // there are more commits than were looked at [Count]
-	FactUnseen                    // something could not be looked at [Files: which objects, if it is these]
-	FactStopped                   // an operation waits, and would go on [Name; Steps, and More of these; Unread]
-	FactEnded                     // an operation has ended [Name]
-	FactObjects                   // there are new objects [Count]
-	FactDerived                   // what git has made of other files to be faster is gone
-	FactLost                      // objects are gone, and nowhere else [Count]
-	FactOwn                       // changes that say nothing to a person [Count]
+	"github.com/stockade-dev/stockade/host/git"
 )
 
-// Fact is one thing that git has done. No field holds words: names, hashes and subjects
-// are as others have written them.
-type Fact struct {
-	Kind     FactKind
-	In       string // the git directory of a worktree or submodule, in .git; empty: it is .git
-	Name     string // of a reference, in full
-	From, To string // hashes, or what stands in their place
-	Count    int
-	Gained   int    // commits that others led to before
-	Subject  string // of the newest commit
-	Guess    bool   // there may be more, of nobody knows how many
-	Forward  bool   // what was there leads to what is
-	Files    []string
-	More     int // of Files or Steps, beside these; -1: it is not known how many
-	Steps    []string
-	Unread   bool // Steps could not be read
-	// Unseen says that something is behind it which nobody has looked at: then no answer
-	// holds for more than the call.
-	Unseen bool
+// fact is one thing that git has done. A string in it is a word of ours. What others have
+// written has one of the types below, and becomes words when it is told.
+type fact struct {
+	loss  loss
+	parts []any
 }
 
-// Content is a file that a commit or the index holds.
-type Content struct {
-	Where  string      // the hash of the commit; empty: it is the index
-	Change tool.Change // from what the worktree has, to what is held
+type (
+	hash string // of an object, or what stands in its place
+	ref  string // the name of a reference, in full
+
+	// list is texts, of which so many are told where not all are.
+	list struct {
+		texts  []string
+		most   int
+		quoted bool
+	}
+	// more is the facts that are only counted where not all is told.
+	more []fact
+)
+
+// maxFiles is how many texts of a list are told at most, of almost all lists.
+const maxFiles = 12
+
+func names(texts ...string) list { return list{texts, maxFiles, false} }
+
+func quotes(texts ...string) list { return list{texts, maxFiles, true} }
+
+// loss says what of a repository a fact takes away. The least is told first.
+type loss int
+
+const (
+	unseen    loss = iota - 1 // nobody has looked at something: no answer holds for more than the call
+	objects                   // or stashes
+	commits                   // no reference leads to some any more
+	reference                 // is gone
+	noLoss
+)
+
+// fact is what a person reads of one. Unless it is all, cut says that it only counts
+// something.
+func (s *Set) fact(f fact, all bool) (words string, cut bool) {
+	short := func(text string) string {
+		if text = s.concealed(text); !all {
+			text = clip(text)
+		}
+		return text
+	}
+	var out strings.Builder
+	for _, part := range f.parts {
+		switch p := part.(type) {
+		case string:
+			out.WriteString(p)
+		case hash:
+			out.WriteString(id(s.concealed(string(p))))
+		case ref:
+			out.WriteString(refName(s.concealed(string(p))))
+		case list:
+			most := len(p.texts)
+			if !all {
+				most = min(most, p.most)
+			}
+			var told []string
+			for _, text := range p.texts[:most] {
+				if p.quoted {
+					told = append(told, strconv.Quote(short(text)))
+				} else {
+					told = append(told, word(short(text)))
+				}
+			}
+			if beside := len(p.texts) - most; beside > 0 {
+				told, cut = append(told, fmt.Sprintf("%d more", beside)), true
+			}
+			out.WriteString(strings.Join(told, ", "))
+		case more:
+			if cut = !all; cut {
+				out.WriteString(count(len(p), "more reference") + " moved or removed")
+				break
+			}
+			for i, f := range p {
+				if i > 0 {
+					out.WriteString("; ")
+				}
+				words, _ := s.fact(f, all)
+				out.WriteString(words)
+			}
+		}
+	}
+	return out.String(), cut
+}
+
+// refName names a reference.
+func refName(name string) string {
+	if branch, ok := strings.CutPrefix(name, branches); ok {
+		return "branch " + word(branch)
+	}
+	if tag, ok := strings.CutPrefix(name, "refs/tags/"); ok {
+		return "tag " + word(tag)
+	}
+	if name == theStash {
+		return "the stash"
+	}
+	return word(strings.TrimPrefix(name, "refs/"))
+}
+
+// id is a hash in short, or what is in its place.
+func id(s string) string {
+	if isHash(s) {
+		return s[:10]
+	}
+	return word(clip(s))
+}
+
+// factOf tells of a reference, and which commits are lost with it.
+func factOf(r git.Ref) fact {
+	branch, onBranch := strings.CutPrefix(r.Name, branches)
+	target, symbolic := strings.CutPrefix(r.After, "ref: "+branches)
+	isHead := r.Name == "HEAD"
+	gained := ""
+	if r.Gained > 0 {
+		gained = ", with " + count(r.Gained, "commit") + " from elsewhere"
+	}
+	f, none := fact{loss: noLoss}, ""
+	say := func(parts ...any) { f.parts = append(f.parts, parts...) }
+	switch {
+	case r.After == "":
+		f.loss = reference
+		say(ref(r.Name), " removed")
+	case isHead && symbolic:
+		say("on branch ", names(target))
+	case isHead && r.New == 0:
+		say("HEAD at ", hash(r.After), ", on no branch")
+	case (isHead || onBranch) && isHash(r.Before) && !r.Forward:
+		say(names(branch), " moves from ", hash(r.Before), " to ", hash(r.After))
+		if r.New > 0 {
+			say(", with "+count(r.New, "new commit")+": ", quotes(r.Subject))
+		}
+		none = ", and no commit is lost"
+	case isHead:
+		say(count(r.New, "commit")+" on no branch: ", quotes(r.Subject), gained)
+	case onBranch && r.New > 0:
+		say(count(r.New, "commit")+" on ", names(branch), ": ", quotes(r.Subject), gained)
+	case r.Before == "":
+		say(ref(r.Name), " at ", hash(r.After))
+	default:
+		say(ref(r.Name), " moves from ", hash(r.Before), " to ", hash(r.After))
+		if r.Forward {
+			say(", which follows it" + gained)
+		}
+	}
+	if n := len(r.Lost); n > 0 || r.LostMore {
+		f.loss = commits
+		switch {
+		case n == 0:
+			say(", and it is not known which commits are lost")
+		case r.LostMore:
+			say(", and these commits are lost and maybe more: ", quotes(r.Lost...))
+		default:
+			say(", and "+count(n, "commit")+" lost: ", quotes(r.Lost...))
+		}
+	} else {
+		say(none)
+	}
+	return f
+}
+
+// ordered are references in the order in which these are told: what loses or hides
+// something comes first.
+func ordered(refs []git.Ref) []git.Ref {
+	order := func(r git.Ref) int {
+		switch {
+		case len(r.Lost) > 0 || r.LostMore:
+			return 0
+		case strings.HasPrefix(r.Name, "refs/replace/"): // git shows other objects by it
+			return 1
+		case r.After == "":
+			return 2
+		case r.Before != "" && !r.Forward:
+			return 3
+		}
+		return 4
+	}
+	return slices.SortedStableFunc(slices.Values(refs), func(a, b git.Ref) int { return order(a) - order(b) })
 }

@@ -1,11 +1,11 @@
 package diff
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -36,14 +36,21 @@ type repository struct {
 	fresh   bool            // there was none before
 	ended   map[string]bool // directories that are gone
 
-	created, removed int // files of objects
-	told             Repository
+	facts []fact
+	held  []tool.Change // from what the worktree has to what a commit or an index holds
+	in    []string      // which commit; empty: the index
+	told  []tool.Change // which the facts tell of; all others are entries
+
+	created, removed int      // files of objects
+	slower           []string // git directories of which what git has derived is gone
 }
 
 // inside is a change in a repository.
 type inside struct {
 	rel string // in .git, or in the git directory of a worktree or submodule there
 	in  string // which that is, in .git; empty: it is .git
+	// looked says that what the files there mean is told.
+	looked bool
 	tool.Change
 }
 
@@ -58,7 +65,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		}
 		r := by[root]
 		if r == nil {
-			r = &repository{root: root, ended: map[string]bool{}, told: Repository{Root: root}}
+			r = &repository{root: root, ended: map[string]bool{}}
 			for _, d := range dirs {
 				if at, _, _ := cutRepository(d.Path); at == root {
 					r.dirs = append(r.dirs, d)
@@ -68,8 +75,11 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		}
 		at := inside{rel: rel, Change: c}
 		for _, d := range r.dirs {
-			if _, in, _ := cutRepository(d.Path); len(in) > len(at.in) && strings.HasPrefix(rel, in+"/") {
-				at.in, at.rel = in, rel[len(in)+1:]
+			switch _, in, _ := cutRepository(d.Path); {
+			case len(in) > len(at.in) && strings.HasPrefix(rel, in+"/"):
+				at.in, at.rel, at.looked = in, rel[len(in)+1:], true
+			case in == at.in:
+				at.looked = true
 			}
 		}
 		r.changes = append(r.changes, at)
@@ -84,143 +94,102 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 	return found, others
 }
 
-func (r *repository) say(f Fact) { r.told.Facts = append(r.told.Facts, f) }
+// say adds a fact. in is the git directory of a worktree or submodule, in .git; empty: it
+// is .git.
+func (r *repository) say(in string, loss loss, parts ...any) {
+	if kind, name, ok := strings.Cut(in, "/"); ok {
+		parts = append([]any{names(strings.TrimSuffix(kind, "s")), " ", names(name), ": "}, parts...)
+	}
+	r.facts = append(r.facts, fact{loss, parts})
+}
 
 // maxFacts is how much is told of the files of a repository.
 const maxFacts = 200
 
-// tells says what git has done, and lists the changes that say more than that: all that
-// are not known to say nothing else.
-func (r *repository) tells(ctx context.Context) (told Repository, rest []tool.Change) {
+// tells finds out what git has done, and lists the changes that say more than that: all
+// that are not known to say nothing else.
+func (r *repository) tells(ctx context.Context) (rest []tool.Change) {
 	for _, c := range r.changes {
-		if ctx.Err() != nil || len(r.told.Facts) >= maxFacts || !r.tell(c) {
+		if ctx.Err() != nil || len(r.facts) >= maxFacts || !r.tell(c) {
 			rest = append(rest, c.Change)
 		} else {
-			r.told.Told = append(r.told.Told, c.Change)
+			r.told = append(r.told, c.Change)
 		}
 	}
 	for _, d := range r.dirs {
 		r.means(d)
 	}
-	if r.created > 0 && r.removed == 0 && len(r.told.Facts) == 0 {
-		r.say(Fact{Kind: FactObjects, Count: r.created})
+	if r.created > 0 && r.removed == 0 && len(r.facts) == 0 {
+		r.say("", noLoss, count(r.created, "new object"))
 	}
-	if len(r.told.Facts)+len(r.told.Held)+len(rest) == 0 {
-		r.say(Fact{Kind: FactOwn, Count: len(r.changes)})
+	if len(r.facts)+len(r.held)+len(rest) == 0 {
+		r.say("", noLoss, count(len(r.changes), "change")+" of its own")
 	}
-	return r.told, rest
+	return rest
 }
+
+// maxRefs is how many references are told each.
+const maxRefs = 50
 
 // means tells of one git directory what its files mean.
 func (r *repository) means(d *git.Dir) {
 	_, in, _ := cutRepository(d.Path)
-	say := func(f Fact) {
-		f.In = in
-		r.say(f)
-	}
-	some := func(kind FactKind, names []string) {
-		if len(names) > 0 {
-			say(Fact{Kind: kind, Files: names[:min(len(names), maxFiles)], More: max(len(names)-maxFiles, 0)})
+	say := func(loss loss, parts ...any) { r.say(in, loss, parts...) }
+	files := func(before string, names list, after string) {
+		if n := len(names.texts); n > 0 {
+			say(noLoss, before+count(n, "file")+after+" (", names, ")")
 		}
 	}
 	if d.Older {
-		say(Fact{Kind: FactOlder, Count: d.Commits, Unseen: true})
+		say(unseen, fmt.Sprintf("only the newest %d of the new commits were compared with the worktree", d.Commits))
 	}
-	if d.More || len(d.Unseen) > 0 {
-		say(Fact{Kind: FactUnseen, Files: d.Unseen, Unseen: true})
+	switch {
+	case len(d.Unseen) > 0:
+		say(unseen, "not all could be looked at: ", list{texts: d.Unseen, most: len(d.Unseen)})
+	case d.More:
+		say(unseen, "not all of what commits and the index hold could be looked at")
 	}
 	if d.Missing > 0 {
-		say(Fact{Kind: FactLost, Count: d.Missing})
+		say(objects, count(d.Missing, "object")+" lost")
 	}
-	for i, ref := range ordered(d.Refs) {
-		if ref.Name == "HEAD" && ref.After == "" { // its file is told to be gone
-			continue
-		}
-		if i == maxRefs {
-			say(Fact{Kind: FactRefs, Count: len(d.Refs) - i, Unseen: true})
-			break
-		}
-		if ref.Name != theStash || len(d.Stashed)+len(d.Dropped) == 0 {
-			say(factOf(ref))
+	var refs []fact
+	for _, ref := range ordered(d.Refs) {
+		// The file of HEAD is told to be gone, and what is stashed is told below.
+		if !(ref.Name == "HEAD" && ref.After == "") && (ref.Name != theStash || len(d.Stashed)+len(d.Dropped) == 0) {
+			refs = append(refs, factOf(ref))
 		}
 	}
-	stashes := func(kind FactKind, said []string) {
-		if len(said) > 0 {
-			say(Fact{Kind: kind, Steps: said[:min(len(said), maxFiles)], More: max(len(said)-maxFiles, 0)})
-		}
+	for _, f := range refs[:min(len(refs), maxRefs)] {
+		say(f.loss, f.parts...)
 	}
-	stashes(FactStashed, d.Stashed)
-	stashes(FactDropped, d.Dropped)
+	if len(refs) > maxRefs {
+		say(unseen, more(refs[maxRefs:]))
+	}
+	if len(d.Stashed) > 0 {
+		say(noLoss, "stashed ", quotes(d.Stashed...))
+	}
+	if len(d.Dropped) > 0 {
+		say(objects, "stashes dropped: ", quotes(d.Dropped...))
+	}
 	for _, h := range d.Held {
-		if h.After == nil {
-			say(Fact{Kind: FactModule, Name: h.Name, To: h.ID})
-			continue
-		}
 		kind := tool.Modified
-		if h.Before == nil {
+		switch {
+		case h.After == nil:
+			say(noLoss, "submodule ", names(h.Name), " at ", hash(h.ID))
+			continue
+		case h.Before == nil:
 			kind = tool.Created
 		}
-		r.told.Held = append(r.told.Held, Content{h.Commit, tool.Change{Path: h.Path, Kind: kind, Before: h.Before, After: h.After}})
+		r.held = append(r.held, tool.Change{Path: h.Path, Kind: kind, Before: h.Before, After: h.After})
+		r.in = append(r.in, h.Commit)
 	}
-	some(FactSame, d.Same)
+	files("", names(d.Same...), " as in the worktree")
 	if d.Ends > 0 {
-		say(Fact{Kind: FactEnds, Count: d.Ends})
+		say(noLoss, fmt.Sprintf("%d of these with LF where the worktree has CRLF", d.Ends))
 	}
-	some(FactTaken, d.Gone)
-	some(FactStays, d.Stays)
-	some(FactFlags, d.Flagged)
-}
-
-// maxFiles is how many names a fact has, and maxRefs how many references are told each.
-const (
-	maxFiles = 12
-	maxRefs  = 50
-)
-
-// replaces is where references are that git shows other objects by.
-const replaces = "refs/replace/"
-
-// ordered are references in the order in which these are told.
-func ordered(refs []git.Ref) []git.Ref {
-	return slices.SortedStableFunc(slices.Values(refs), func(a, b git.Ref) int { return cmp.Compare(orderOf(a), orderOf(b)) })
-}
-
-// orderOf is where a reference stands among those of which not all are told: what loses or
-// hides something comes first.
-func orderOf(ref git.Ref) int {
-	switch {
-	case len(ref.Lost) > 0 || ref.LostMore:
-		return 0
-	case strings.HasPrefix(ref.Name, replaces):
-		return 1
-	case ref.After == "":
-		return 2
-	case ref.Before != "" && !ref.Forward:
-		return 3
-	}
-	return 4
-}
-
-// factOf tells of a reference.
-func factOf(ref git.Ref) Fact {
-	f := Fact{Kind: FactRef, Name: ref.Name, From: ref.Before, To: ref.After, Count: ref.New, Gained: ref.Gained, Subject: ref.Subject, Forward: ref.Forward, Guess: ref.LostMore}
-	f.Steps = ref.Lost[:min(len(ref.Lost), maxFiles)]
-	f.More = len(ref.Lost) - len(f.Steps)
-	branch, onBranch := strings.CutPrefix(ref.Name, branches)
-	switch target, symbolic := strings.CutPrefix(ref.After, "ref: "+branches); {
-	case ref.After == "":
-		f.Kind = FactRefGone
-	case ref.Name == "HEAD" && symbolic:
-		f.Kind, f.Name = FactOnBranch, target
-	case ref.Name == "HEAD" && ref.New == 0:
-		f.Kind = FactDetached
-	case ref.Name != "HEAD" && !onBranch:
-	case isHash(ref.Before) && !ref.Forward:
-		f.Kind, f.Name = FactRewritten, branch
-	case ref.New > 0:
-		f.Kind, f.Name = FactCommits, branch
-	}
-	return f
+	files("", names(d.Gone...), " taken out that the worktree does not have")
+	files("", names(d.Stays...), " taken out, but not of the worktree")
+	files("git is told whether to look at ", names(d.Flagged...), "")
 }
 
 // rules say of the files of a repository what to tell of one that is new or has
@@ -234,7 +203,6 @@ var rules = []struct {
 	{"objects/info/commit-graph", (*repository).derived, true},
 	{"objects/info/commit-graphs/", (*repository).derived, true},
 	{"objects/pack/multi-pack-index", (*repository).derived, true},
-	{"objects/info/", func(*repository, inside) bool { return false }, false},
 	{"objects/??/*", (*repository).object, true},
 	{"objects/pack/*", (*repository).object, true},
 	{"refs/", (*repository).meant, true},
@@ -259,31 +227,24 @@ func (r *repository) ids(c inside) bool {
 	if c.After == nil {
 		return true
 	}
-	data, err := head(c.After, maxText+1)
+	data, err := load(c.After, maxText)
 	for line := range strings.Lines(string(data)) {
 		id, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !isHash(id) {
 			return false
 		}
 	}
-	return err == nil && len(data) <= maxText
+	return err == nil
 }
 
-// meant reports whether what a file means is told: whether its git directory was looked
-// at.
-func (r *repository) meant(c inside) bool {
-	return slices.ContainsFunc(r.dirs, func(d *git.Dir) bool {
-		_, in, _ := cutRepository(d.Path)
-		return in == c.in
-	})
-}
+func (r *repository) meant(c inside) bool { return c.looked }
 
 // derived tells that what git has made of other files is gone, once. What a command
 // writes of these the stage leaves out.
 func (r *repository) derived(c inside) bool {
-	f := Fact{Kind: FactDerived, In: c.in}
-	if c.After == nil && !slices.ContainsFunc(r.told.Facts, func(g Fact) bool { return g.Kind == FactDerived && g.In == c.in }) {
-		r.say(f)
+	if c.After == nil && !slices.Contains(r.slower, c.in) {
+		r.slower = append(r.slower, c.in)
+		r.say(c.in, noLoss, "without its commit-graph or multi-pack-index, which git makes anew")
 	}
 	return c.After == nil
 }
@@ -292,85 +253,81 @@ func (r *repository) derived(c inside) bool {
 // with it.
 func (r *repository) log(c inside) bool {
 	name := strings.TrimPrefix(c.rel, "logs/")
-	lost, ok := git.Dropped(c.Before, c.After)
+	lost, ok := lostOf(c.Before, c.After)
 	switch {
-	case !ok || c.After != nil && !(name == "HEAD" || strings.HasPrefix(name, "refs/")) || c.After != nil && !appended(c.Before, c.After):
+	case !ok || c.After != nil && name != "HEAD" && !strings.HasPrefix(name, "refs/"):
 		return false
 	case c.Before == nil || name == theStash:
 	case c.After == nil:
-		r.say(Fact{Kind: FactLogGone, In: c.in, Name: name, Count: len(lost)})
-	case len(lost) > 0:
-		r.say(Fact{Kind: FactLog, In: c.in, Name: name, Count: len(lost)})
+		r.say(c.in, noLoss, "the log of ", ref(name), " removed, with "+count(lost, "line"))
+	case lost > 0:
+		r.say(c.in, noLoss, "the log of ", ref(name), " loses "+count(lost, "line"))
 	}
 	return true
 }
 
-// logLine is a line of a log of a reference, with what follows the id before in a group.
+// logLine is a line of a log of a reference as git writes it.
 var logLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?)\n$`)
+	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) [0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?\n$`)
 })
-
-// appended reports whether a log of a reference has nothing but such lines, and new ones
-// only behind those that were there, of which some may be gone.
-func appended(before, after *tool.Version) bool {
-	was := map[string][]int{} // where each entry stood, without the id before
-	if before != nil {
-		data, _ := head(before, maxLog)
-		n := 0
-		for line := range strings.Lines(string(data)) {
-			_, entry, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			was[entry], n = append(was[entry], n), n+1
-		}
-	}
-	data, err := head(after, maxLog+1)
-	if err != nil || len(data) > maxLog {
-		return false
-	}
-	next, fresh, passed := 0, false, map[string]bool{}
-	for line := range strings.Lines(string(data)) {
-		m := logLine().FindStringSubmatch(line)
-		if m == nil {
-			return false
-		}
-		for entry := m[1]; len(was[entry]) > 0 && was[entry][0] < next; was[entry] = was[entry][1:] {
-			passed[entry] = true
-		}
-		switch at := was[m[1]]; {
-		case len(at) == 0:
-			fresh = true
-		case fresh:
-			return false
-		default:
-			next, was[m[1]] = at[0]+1, at[1:]
-		}
-		if fresh && passed[m[1]] { // it stood further up
-			return false
-		}
-	}
-	return true
-}
 
 // maxLog is how many bytes a log of a reference has at most that is read.
 const maxLog = 16 << 20
 
+// lostOf counts the lines that a log of a reference has lost. It is false if the log has
+// others than git writes, or new ones not only behind those that were there. The id at the
+// beginning of a line changes when the line before it goes.
+func lostOf(before, after *tool.Version) (lost int, ok bool) {
+	stood := map[string][]int{} // where each line was, without that id
+	if before != nil {
+		data, err := load(before, maxLog)
+		if err != nil {
+			return 0, false
+		}
+		for line := range strings.Lines(string(data)) {
+			_, entry, _ := strings.Cut(line, " ")
+			stood[entry], lost = append(stood[entry], lost), lost+1
+		}
+	}
+	if after == nil {
+		return lost, true
+	}
+	data, err := load(after, maxLog)
+	next, fresh := 0, false
+	for line := range strings.Lines(string(data)) {
+		_, entry, _ := strings.Cut(line, " ")
+		at, known := stood[entry]
+		i, _ := slices.BinarySearch(at, next)
+		switch {
+		case !logLine().MatchString(line), known && (fresh || i == len(at)):
+			return 0, false
+		case known:
+			next, lost = at[i]+1, lost-1
+		default:
+			fresh = true
+		}
+	}
+	return lost, err == nil
+}
+
 // tell says what a change is about, and reports whether there is nothing else to it.
 func (r *repository) tell(c inside) bool {
 	kind, name, _ := strings.Cut(c.rel, "/")
-	if open, ok := openIn[kind]; ok {
+	if op, ok := operations[kind]; ok {
 		switch {
 		case c.rel == kind && c.Kind == tool.DirectoryRemoved:
-			r.say(Fact{Kind: FactEnded, Name: kind})
+			r.say("", noLoss, op.name+" has ended")
 			return true
 		case c.After == nil: // with the directory, or one by one
 			return r.ended[kind]
-		case name == open:
-			r.say(todo(kind, c.After))
+		case name == op.steps:
+			r.say("", noLoss, append([]any{op.name}, todo(c.After)...)...)
 			return false
 		}
 		return c.After.Mode.IsDir() && quietDirectory(c)
 	}
 	if c.rel == "" && c.Kind == tool.DirectoryCreated {
-		r.say(Fact{Kind: FactNew})
+		r.say("", noLoss, "a new repository")
 	}
 	if c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir() {
 		return quietDirectory(c)
@@ -389,9 +346,7 @@ func (r *repository) tell(c inside) bool {
 		case !regular(c.After) || c.Before != nil && !regular(c.Before):
 			return false
 		case c.Kind == tool.Times:
-			return rule.pattern != "objects/info/"
-		case c.Kind == tool.ModeChanged:
-			return false
+			return true
 		}
 		all := rule.say == nil || rule.say(r, c)
 		// What had another name says where from; what has two is changed by the other one.
@@ -416,34 +371,27 @@ func quietDirectory(c inside) bool {
 
 // object counts one, or several in a pack.
 func (r *repository) object(c inside) bool {
-	name, packed := strings.CutPrefix(strings.TrimPrefix(c.rel, "objects/"), "pack/")
-	switch c.Kind {
-	case tool.Created:
-		if packed {
-			end := path.Ext(name)
-			name, packed = strings.CutPrefix(strings.TrimSuffix(name, end), "pack-")
-			if !packed || end != ".pack" && end != ".idx" {
-				return false
-			}
-		}
-		if !isHash(strings.Replace(name, "/", "", 1)) {
-			return false
-		}
-		r.created++
-	case tool.Removed:
-		if packed && !strings.HasPrefix(name, "pack-") {
-			return false
-		}
+	pack, packed := strings.CutPrefix(c.rel, "objects/pack/pack-")
+	end := path.Ext(pack)
+	loose := strings.Replace(strings.TrimPrefix(c.rel, "objects/"), "/", "", 1)
+	switch {
+	case c.Kind == tool.Removed && (packed || !strings.HasPrefix(c.rel, "objects/pack/")):
 		r.removed++
+	case c.Kind == tool.Created && (isHash(loose) || packed && (end == ".pack" || end == ".idx") && isHash(strings.TrimSuffix(pack, end))):
+		r.created++
 	default: // git writes none anew
 		return false
 	}
 	return true
 }
 
-// openIn are the directories of what git goes on with when it is told to, and the file
-// in each that says how.
-var openIn = map[string]string{"rebase-merge": "git-rebase-todo", "rebase-apply": "next", "sequencer": "todo"}
+// operations are what git goes on with when it is told to, by the directory of each, with
+// the file in it that says how.
+var operations = map[string]struct{ name, steps string }{
+	"rebase-merge": {"a rebase", "git-rebase-todo"},
+	"rebase-apply": {"a rebase or a series of patches", "next"},
+	"sequencer":    {"a series of picks or reverts", "todo"},
+}
 
 // maxSteps is how many steps of a rebase are told.
 const maxSteps = 50
@@ -453,13 +401,9 @@ var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s"
 
 // todo says what git does next: first what else than to take over commits, so that
 // none of that is among those that are only counted.
-func todo(operation string, v *tool.Version) Fact {
-	f := Fact{Kind: FactStopped, Name: operation}
-	data, err := head(v, maxText+1)
-	if f.Unread = err != nil || len(data) > maxText; f.Unread {
-		return f
-	}
-	var plain []string
+func todo(v *tool.Version) (parts []any) {
+	var others, plain []string
+	data, err := load(v, maxText)
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -467,17 +411,16 @@ func todo(operation string, v *tool.Version) Fact {
 		case slices.Contains(plainSteps, strings.Fields(line)[0]):
 			plain = append(plain, line)
 		default:
-			f.Steps = append(f.Steps, line)
+			others = append(others, line)
 		}
 	}
-	if len(f.Steps) > maxSteps {
-		return Fact{Kind: FactStopped, Name: operation, Unread: true}
+	switch {
+	case err != nil || len(others) > maxSteps:
+		return []any{" whose next steps cannot be read here"}
+	case len(others)+len(plain) == 0:
+		return []any{" that has stopped in its last step"}
 	}
-	f.Steps = append(f.Steps, plain...)
-	if f.More = max(len(f.Steps)-maxSteps, 0); f.More > 0 {
-		f.Steps = f.Steps[:maxSteps]
-	}
-	return f
+	return []any{" that has stopped, and would go on with ", list{append(others, plain...), maxSteps, true}}
 }
 
 // The names of references.
@@ -492,15 +435,19 @@ func isHash(s string) bool {
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// head is the first bytes of a file.
-func head(v *tool.Version, most int64) ([]byte, error) {
+// load reads a file of so many bytes at most.
+func load(v *tool.Version, most int64) ([]byte, error) {
 	if !regular(v) {
-		return nil, fmt.Errorf("it is no file")
+		return nil, errors.New("it is no file")
 	}
 	r, err := v.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, most))
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = errTooLong
+	}
+	return data, err
 }

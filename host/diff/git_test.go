@@ -36,7 +36,7 @@ func files(t *testing.T, dir, as string) map[string]*tool.Version {
 			if err != nil {
 				return err
 			}
-			v.Open, v.Size = version(data).Open, int64(len(data))
+			v.Open, v.Size = file(string(data)).Open, int64(len(data))
 		}
 		if v.Mode&fs.ModeSymlink != 0 {
 			v.Target, _ = os.Readlink(name)
@@ -75,7 +75,7 @@ func changed(t *testing.T, before, command string) (dir string, changes []tool.C
 func between(t *testing.T, before, after map[string]*tool.Version) (changes []tool.Change) {
 	t.Helper()
 	content := func(v *tool.Version) string {
-		data, err := head(v, 1<<30)
+		data, err := load(v, 1<<30)
 		if v.Mode.IsRegular() && err != nil {
 			t.Fatal(err)
 		}
@@ -180,6 +180,7 @@ func TestWhatGitDoes(t *testing.T) {
 		{"a pack that is gone", "git gc -q", "rm -f .git/objects/pack/*.pack", []string{"git: 3 objects lost"}},
 		{"packed-refs that is not in order", "git commit -q --allow-empty -m two; git pack-refs --all", "(echo '# pack-refs with: peeled fully-peeled sorted'; for i in x main; do echo $(git rev-parse HEAD) refs/heads/$i; done) > p; mv p .git/packed-refs", []string{"git: not all of what commits and the index hold could be looked at", "git: branch x at HASH"}},
 		{"HEAD through another reference", pr + "; git update-ref refs/pull/1 main; git symbolic-ref HEAD refs/pull/1", "git update-ref refs/pull/1 pr", []string{"commit HASH holds another a", "commit HASH holds x, which the worktree does not have", "git: pull/1 moves from HASH to HASH, which follows it"}},
+		{"a commit on no branch that is left", "git checkout -q --detach; git commit -q --allow-empty -m two", "git checkout -q main", []string{`git: on branch main, and 1 commit lost: "two"`}},
 		{"references packed", "git branch x; git tag t", "git pack-refs --all", []string{"git: 4 changes of its own"}},
 		{"stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash drop -q stash@{1}", []string{`git: stashes dropped: "On main: s2"`}},
 		{"all stashes dropped", "for i in 1 2 3; do echo $i$i > a; git stash -qm s$i; done", "git stash clear", []string{`git: stashes dropped: "On main: s1", "On main: s2", "On main: s3"`}},
@@ -241,7 +242,7 @@ func TestTheNextStepsOfARebase(t *testing.T) {
 		{"too many", strings.Repeat("exec a\n", maxSteps+1), "whose next steps cannot be read here"},
 		{"after what is read", strings.Repeat("# a\n", maxText/4) + "exec rm\n", "whose next steps cannot be read here"},
 	} {
-		if got := todo("rebase-merge", file(test.todo)).stepWords(); got != test.want {
+		if got, _ := (&Set{}).fact(fact{parts: todo(file(test.todo))}, false); got != " "+test.want {
 			t.Errorf("%s: %q", test.name, got)
 		}
 	}
@@ -279,7 +280,7 @@ func TestNothingInARepositoryIsLost(t *testing.T) {
 	for i := range 5000 {
 		many = append(many, tool.Change{Path: fmt.Sprintf("/ws/.git/refs/tags/%04d", i), Kind: tool.Removed, Before: v})
 	}
-	if text := Unified(t.Context(), many, "/ws"); !strings.Contains(text, "removed 5000 files: in .git/refs/tags") || len(text) > 1<<20 {
+	if text := New(t.Context(), many, "/ws", nil).String(); !strings.Contains(text, "removed 5000 files: in .git/refs/tags") || len(text) > 1<<20 {
 		t.Errorf("%d bytes: %.400s", len(text), text)
 	}
 }

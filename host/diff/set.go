@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -21,25 +20,22 @@ import (
 // entry, or told by the facts of a repository. [New] makes it, and it does not change. It
 // is safe for concurrent use.
 type Set struct {
-	Dir          string        // names below it are shown relative to it
-	Changes      []tool.Change // first those that entries are about
-	Entries      []Entry       // the greatest care first
-	Repositories []Repository
-	Unshown      []Unshown // contents that [Set.Text] does not show
-	NoTime       bool      // the context has ended before all was looked at
+	Dir     string        // names below it are shown relative to it
+	Changes []tool.Change // first those that entries are about
+	Entries []Entry       // the greatest care first
+	Unshown []Unshown     // contents that [Set.Text] does not show
+	NoTime  bool          // the context has ended before all was looked at
 
-	why    map[int]Why // of what is unshown
-	dirs   []*git.Dir  // of the repositories
-	held   []Content   // of all repositories; they count on from the changes
-	digest [sha256.Size]byte
-	source *source
-	hide   func(string) string // takes secrets out of a text; nil: there are none
+	all          []tool.Change // the changes, and behind them what git holds
+	in           []string      // which commit holds that; empty: the index
+	repositories []*repository
+	digest       [sha256.Size]byte
+	source       *source
+	hide         func(string) string // takes secrets out of a text; nil: there are none
 }
 
 // source is what sets of the same changes read from.
 type source struct {
-	budget *budget
-
 	mu     sync.Mutex // held while a content is read
 	closed bool
 }
@@ -75,7 +71,7 @@ type Entry struct {
 	Form    Form
 	Care    Care
 	Change  tool.Change // the one, that of the directory, or the first
-	Where   string      // of what git holds, as in [Content]
+	Where   string      // of what git holds: the hash of the commit; empty: it is the index
 	Files   int         // how many files come, go or change
 	Dirs    int         // how many directories
 	Bytes   int64       // what the files have, or had
@@ -91,47 +87,37 @@ type Place struct {
 	Others  bool // all there that no other place counts
 }
 
-// Why says why a content is not shown.
-type Why uint8
+// why says why a content is not shown, of one and of several.
+type why [2]string
 
-// The reasons.
-const (
-	NoText     Why = iota // it is no text
-	TooLong               // there is too much before it
-	TooMany               // it is one of too many, and nobody has looked whether it is text
-	Unreadable            // it could not be read
+var (
+	noText     = why{"it is no text", "they are no text"}
+	tooLong    = why{"there is too much of it", "there is too much of them"}
+	tooMany    = why{"nobody has looked whether it is text", "nobody has looked whether they are text"}
+	unreadable = why{"it cannot be read", "they cannot be read"}
 )
 
 // Unshown is a content that is not shown.
 type Unshown struct {
 	Change int // as in [Set.At]
-	Why    Why
-	Bytes  int64 // that it has, or had
-	Known  bool  // nothing comes with it: it goes, or stays as it was
-	Err    error // of one that is unreadable
+
+	why   why
+	bytes int64 // that it has, or had
+	known bool  // nothing comes with it: it goes, or stays as it was
+	err   error // of one that is unreadable
 }
 
-// Whole reports whether a person can see all that comes. If not, an answer holds for this
-// call alone.
+// Whole reports whether a person can see all that comes: no line is red. If not, an answer
+// holds for this call alone.
 func (s *Set) Whole() bool {
-	if s == nil {
-		return true
-	}
-	hidden := func(r Repository) bool { return slices.ContainsFunc(r.Facts, func(f Fact) bool { return f.Unseen }) }
-	comes := func(u Unshown) bool { return !u.Known }
-	return !s.NoTime && !slices.ContainsFunc(s.Unshown, comes) && !slices.ContainsFunc(s.Repositories, hidden)
+	return s == nil || !slices.ContainsFunc(s.Told(1), func(t Told) bool { return t.Red })
 }
 
 // Empty reports whether nothing is changed.
 func (s *Set) Empty() bool { return len(s.Changes) == 0 }
 
 // At is a change, or behind them what git holds.
-func (s *Set) At(i int) tool.Change {
-	if i >= len(s.Changes) {
-		return s.held[i-len(s.Changes)].Change
-	}
-	return s.Changes[i]
-}
+func (s *Set) At(i int) tool.Change { return s.all[i] }
 
 // Digest identifies all that a person can be shown.
 func (s *Set) Digest() [sha256.Size]byte {
@@ -162,59 +148,61 @@ func (s *Set) Close() {
 }
 
 // New is what people are told of changes. Names are relative to dir where they are below
-// it. dirs are what [git.Check] has found in them. care says which changes are [Special] and which git [Runs], and else [Plain]; nil: it
-// is not known. After the end of ctx nothing is read. Contents can be read until [Set.Close].
+// it. dirs are what [git.Check] has found in them. care says which changes are [Special] and
+// which git [Runs], and else [Plain]; nil: it is not known. After the end of ctx nothing is
+// read. Contents can be read until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.look(ctx)
-	s.NoTime = s.NoTime || ctx.Err() != nil
+	s.NoTime = ctx.Err() != nil
 	return s
 }
 
 // group is a set of which no content was read but what git wrote, and what may have moved.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
-	s := &Set{Dir: dir, dirs: dirs, source: &source{budget: newBudget()}}
+	s := &Set{Dir: dir, source: &source{}}
 	found, others := repositories(changes, dirs)
-	var told []tool.Change
+	s.repositories = found
+	var told, held []tool.Change
 	for _, r := range found {
-		r, rest := r.tells(ctx)
-		others, told = append(others, rest...), append(told, r.Told...)
-		s.Repositories, s.held = append(s.Repositories, r), append(s.held, r.Held...)
+		others = append(others, r.tells(ctx)...)
+		told, held, s.in = append(told, r.told...), append(held, r.held...), append(s.in, r.in...)
 	}
-	others = moves(ctx, others, s.source.budget)
-	s.Changes = slices.Concat(others, told)
-	cares := make([]Care, len(others))
-	for i, c := range others {
-		cares[i] = careOf(c, care)
-	}
-	s.Entries = grouped(others, cares)
-	for i, h := range s.held {
-		s.Entries = append(s.Entries, Entry{Care: Held, Change: h.Change, Where: h.Where, Files: 1, Members: []int{len(s.Changes) + i}})
+	others = Moves(ctx, others)
+	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // what is below a directory follows it
+	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
+	s.all = slices.Concat(others, told, held)
+	s.Changes = s.all[:len(others)+len(told)]
+	s.Entries = grouped(others, care)
+	for i := range held {
+		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
 	}
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Care, a.Care), cmp.Compare(a.order(), b.order()))
+		return cmp.Or(cmp.Compare(b.Care, a.Care), a.news()/2-b.news()/2)
 	})
 	s.NoTime = ctx.Err() != nil
 	return s
 }
 
-// order is where it stands among those of its care: what nothing happens to but a time
-// comes last.
-func (e Entry) order() int {
-	if e.Change.Kind == tool.Times {
-		return 1
+// single is the entry of one change.
+func (s *Set) single(i int) Entry {
+	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
+	if held := i - len(s.Changes); held >= 0 {
+		e.Care, e.Where = Held, s.in[held]
 	}
-	return 0
+	return e
 }
 
 // news is where it stands where not all have room: what was there before comes first, and
-// what is new before what nothing happens to but a time.
+// what is new before what nothing happens to but a time, which comes last in any case.
 func (e Entry) news() int {
 	switch e.Change.Kind {
 	case tool.Created, tool.DirectoryCreated:
 		return 1
+	case tool.Times:
+		return 2
 	}
-	return 2 * e.order()
+	return 0
 }
 
 func careOf(c tool.Change, care func(tool.Change) Care) Care {
@@ -257,25 +245,20 @@ const minGroup = 12
 const minTimes = 3
 
 // grouped makes one entry of the changes below each directory that is new or gone, and of
-// files that are new or changed in another one, if there are many.
-func grouped(changes []tool.Change, cares []Care) []Entry {
-	order := make([]int, len(changes))
-	keys := make([]string, len(changes))
-	for i, c := range changes {
-		order[i], keys[i] = i, strings.ReplaceAll(c.Path, "/", "\x00") // what is below a directory follows it
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
+// files that are new or changed in another one, if there are many. The changes are in the
+// order of a tree.
+func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	var all []Entry
 	tree := -1 // the last that may hold what follows
-	for _, i := range order {
-		c := changes[i]
-		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, cares[i]) {
+	for i, c := range changes {
+		care := careOf(c, care)
+		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, care) {
 			all[tree].Form = Tree
 			all[tree].add(c, i)
 			continue
 		}
-		e := Entry{Care: cares[i], Change: c, Members: []int{i}}
-		e.measure(c)
+		e := Entry{Care: care, Change: c}
+		e.add(c, i)
 		if c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved {
 			if tree < 0 || !strings.HasPrefix(c.Path, all[tree].Change.Path+"/") || all[tree].Change.Kind != c.Kind {
 				tree = len(all)
@@ -293,30 +276,34 @@ func besides(all []Entry) []Entry {
 		care Care
 		dir  string
 	}
-	fits := func(e Entry) bool {
+	none := place{}
+	placeOf := func(e Entry) place {
 		kind := e.Change.Kind
-		return (kind == tool.Created || kind == tool.Modified || kind == tool.Times) && regular(e.Change.After) && (e.Care == Plain || e.Care == Program)
+		if (kind == tool.Created || kind == tool.Modified || kind == tool.Times) && regular(e.Change.After) && (e.Care == Plain || e.Care == Program) {
+			return place{kind, e.Care, filepath.Dir(e.Change.Path)}
+		}
+		return none
 	}
-	placeOf := func(e Entry) place { return place{e.Change.Kind, e.Care, filepath.Dir(e.Change.Path)} }
 	in := map[place]int{}
 	for _, e := range all {
-		if fits(e) {
-			in[placeOf(e)]++
-		}
+		in[placeOf(e)]++
 	}
 	first := map[place]int{}
 	short := all[:0]
 	for _, e := range all {
 		p := placeOf(e)
-		if in[p] < minGroup && (p.kind != tool.Times || in[p] < minTimes) || !fits(e) {
-			short = append(short, e)
-		} else if i, ok := first[p]; ok {
-			short[i].add(e.Change, e.Members[0])
-		} else {
-			first[p] = len(short)
-			e.Form = Beside
-			short = append(short, e)
+		least := minGroup
+		if p.kind == tool.Times {
+			least = minTimes
 		}
+		if i, ok := first[p]; ok {
+			short[i].add(e.Change, e.Members[0])
+			continue
+		}
+		if p != none && in[p] >= least {
+			first[p], e.Form = len(short), Beside
+		}
+		short = append(short, e)
 	}
 	return short
 }
@@ -324,10 +311,6 @@ func besides(all []Entry) []Entry {
 // add makes a change a part of an entry.
 func (e *Entry) add(c tool.Change, i int) {
 	e.Members = append(e.Members, i)
-	e.measure(c)
-}
-
-func (e *Entry) measure(c tool.Change) {
 	v := cmp.Or(c.After, c.Before)
 	switch {
 	case v != nil && v.Mode.IsDir() || c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved:
@@ -379,7 +362,7 @@ func (s *Set) short(most int) (out []Entry) {
 		}
 	}
 	plain := slices.Clone(byCare[Plain])
-	slices.SortStableFunc(plain, func(a, b Entry) int { return cmp.Compare(a.news(), b.news()) })
+	slices.SortStableFunc(plain, func(a, b Entry) int { return a.news() - b.news() })
 	if room := max(most-len(out), 1); len(plain) > room {
 		out = append(out, plain[:room-1]...)
 		plain = []Entry{s.several(plain[room-1:])}
@@ -412,29 +395,25 @@ const maxPlaces = 4
 
 // places are the directories in which so many changes are, or those above them where
 // these are too many; but for those with most of these. Every change is counted.
-func places(dirs map[string]int) (out []Place) {
+func places(dirs map[string]int) []Place {
 	const maxLevels = 16 // below what all have in common
-	top := ""
-	for dir := range dirs {
-		if top == "" {
+	all, top := 0, ""
+	for dir, n := range dirs {
+		if all += n; top == "" {
 			top = dir
 		}
-		for top != "/" && top != "." && dir != top && !strings.HasPrefix(dir, top+"/") {
+		for len(top) > 1 && !strings.HasPrefix(dir+"/", top+"/") {
 			top = filepath.Dir(top)
 		}
 	}
-	all, best := 0, []Place(nil)
-	for _, n := range dirs {
-		all += n
+	if all == 0 {
+		return nil
 	}
-	for level := range maxLevels + 1 {
+	best := []Place{{Dir: top, Changes: all}}
+	for level := range maxLevels {
 		next := map[string]int{}
 		for dir, n := range dirs {
-			name := top
-			if level > 0 {
-				name = upTo(dir, len(strings.TrimSuffix(top, "/")), level)
-			}
-			next[name] += n
+			next[upTo(dir, len(strings.TrimSuffix(top, "/")), level+1)] += n
 		}
 		var in []Place
 		for dir, n := range next {
@@ -453,9 +432,6 @@ func places(dirs map[string]int) (out []Place) {
 			in = append(in, rest)
 		}
 		best = in
-	}
-	if all == 0 {
-		return nil
 	}
 	return best
 }
@@ -482,14 +458,11 @@ func (s *Set) Order() (order []int) {
 		care Care
 		size int64
 	}
-	keys := make([]key, len(s.Changes)+len(s.held))
+	keys := make([]key, len(s.all))
 	for _, e := range s.Entries {
 		order = append(order, e.Members...)
 		for _, i := range e.Members {
-			keys[i].care = e.Care
-			if size := SizeOf(s.At(i)); size > bulk {
-				keys[i].size = size
-			}
+			keys[i] = key{e.Care, max(SizeOf(s.At(i)), bulk)}
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -520,32 +493,33 @@ const (
 // look reads all contents that can be shown, and finds out which cannot.
 func (s *Set) look(ctx context.Context) {
 	sums := sha256.New()
-	for _, c := range s.Changes {
-		describe(sums, c)
+	for _, c := range s.all {
+		fmt.Fprintf(sums, "%q %q %q", c.Path, c.From, c.Kind)
+		for _, v := range []*tool.Version{c.Before, c.After} {
+			if v != nil {
+				fmt.Fprintf(sums, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.Twin, v.Names, v.ModTime)
+			}
+			fmt.Fprintln(sums)
+		}
 	}
-	for _, h := range s.held {
-		fmt.Fprintf(sums, "%q", h.Where)
-		describe(sums, h.Change)
+	fmt.Fprintf(sums, "%q", s.in)
+	for _, r := range s.repositories {
+		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}
-	for _, r := range s.Repositories {
-		fmt.Fprintf(sums, "%q %#v", r.Root, r.Facts)
-	}
-	fmt.Fprintf(sums, "%q", s.Counted())
-	left, looked := int64(maxShown), 0
-	s.why = map[int]Why{}
+	left, equal, looked := int64(maxShown), int64(maxEqual), 0
 	for _, i := range s.Order() {
 		c := s.At(i)
 		size := SizeOf(c)
 		if size == 0 {
 			continue
 		}
-		u := Unshown{Change: i, Bytes: cmp.Or(c.After, c.Before).Size}
+		u := Unshown{Change: i, why: noText, bytes: cmp.Or(c.After, c.Before).Size, known: c.After == nil}
 		looked++
 		switch {
 		case looked > maxLooked || ctx.Err() != nil:
-			u.Why = TooMany
+			u.why = tooMany
 		case size > left:
-			u.Why = TooLong
+			u.why = tooLong
 		default:
 			left -= size
 			_, was, err := read(c.Before, maxShown)
@@ -556,33 +530,26 @@ func (s *Set) look(ctx context.Context) {
 			case err == nil && isErr == nil:
 				continue
 			case err != nil && err != errNoText:
-				u.Why, u.Err = Unreadable, err
+				u.why, u.err = unreadable, err
 			case isErr != nil && isErr != errNoText:
-				u.Why, u.Err = Unreadable, isErr
+				u.why, u.err = unreadable, isErr
 			default:
-				u.Known = regular(c.Before) && was == is
+				u.known = u.known || regular(c.Before) && was == is
 			}
 		}
-		u.Known = u.Known || c.After == nil || ctx.Err() == nil && s.source.stays(c)
-		s.Unshown, s.why[i] = append(s.Unshown, u), u.Why
+		u.known = u.known || ctx.Err() == nil && stays(c, &equal)
+		s.Unshown = append(s.Unshown, u)
 	}
 	sums.Sum(s.digest[:0])
 }
 
-// describe writes what is known of a change.
-func describe(w io.Writer, c tool.Change) {
-	fmt.Fprintf(w, "%q %q %q", c.Path, c.From, c.Kind)
-	for _, v := range []*tool.Version{c.Before, c.After} {
-		if v != nil {
-			fmt.Fprintf(w, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.Twin, v.Names, v.ModTime)
-		}
-		fmt.Fprintln(w)
-	}
-}
+// maxEqual is how many bytes are read of contents that are not shown, before and after, to
+// see whether these stay.
+const maxEqual = 256 << 20
 
 // stays reports whether a content that is not shown is that which was there before.
-func (s *source) stays(c tool.Change) bool {
-	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || c.Before.Size > maxEqual || !take(&s.budget.equal, 2*c.Before.Size) {
+func stays(c tool.Change, left *int64) bool {
+	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || !take(left, 2*c.Before.Size) {
 		return false
 	}
 	before, err := c.Before.SHA256()
@@ -592,9 +559,6 @@ func (s *source) stays(c tool.Change) bool {
 	after, err := c.After.SHA256()
 	return err == nil && after == before
 }
-
-// maxEqual is how large a file is at most that is read to see whether it is another's copy.
-const maxEqual = 64 << 20
 
 var errClosed = errors.New("the call does not wait for an answer any more")
 
@@ -606,11 +570,11 @@ func (s *Set) Text(i int) *Text {
 	}
 	s.source.mu.Lock()
 	defer s.source.mu.Unlock()
-	switch why, ok := s.why[i]; {
-	case s.source.closed:
+	if s.source.closed {
 		return &Text{Change: c, Err: errClosed}
-	case ok:
-		return &Text{Change: c, Err: errors.New(why.words(1))}
+	}
+	if at := slices.IndexFunc(s.Unshown, func(u Unshown) bool { return u.Change == i }); at >= 0 {
+		return &Text{Change: c, Err: errors.New(s.Unshown[at].why[0])}
 	}
 	before, after, err := texts(c, maxShown)
 	if err != nil {

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -99,8 +100,8 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 			t.Fatalf("seed %d: of %d changes there are %d, and %d are moves", seed, n, len(s.Changes), moved)
 		}
 		told := 0
-		for _, r := range s.Repositories {
-			told += len(r.Told)
+		for _, r := range s.repositories {
+			told += len(r.told)
 		}
 		check := func(name string, entries []Entry) {
 			seen := make([]bool, len(s.Changes)-told)
@@ -171,7 +172,7 @@ func TestNoNameIsAnotherLine(t *testing.T) {
 		changes = append(changes, tool.Change{Path: "/ws/" + name, Kind: tool.Modified, Before: file("a\n"), After: file("b\n")})
 	}
 	lines := New(t.Context(), changes, "/ws", nil).Told(3)
-	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Changes) != 41 {
+	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Members) != 41 {
 		t.Errorf("%+v", lines[0])
 	}
 }
@@ -241,7 +242,7 @@ func TestSmallDifferencesComeFirst(t *testing.T) {
 				text += strings.Repeat(l.Text+"\n", l.Times)
 			}
 		}
-		if want, _ := head(s.At(i).After, 1<<30); text != string(want) {
+		if want, _ := load(s.At(i).After, 1<<30); text != string(want) {
 			t.Errorf("%s: %d bytes are shown", s.At(i).Path, len(text))
 		}
 	}
@@ -325,6 +326,16 @@ func TestASecretInADifference(t *testing.T) {
 		if got != c.want || text.Hidden != c.hidden {
 			t.Errorf("%s: %d hidden, got\n%s", name, text.Hidden, got)
 		}
+	}
+}
+
+// No secret stands in what is said of a content that cannot be read.
+func TestASecretInAnError(t *testing.T) {
+	open := func() (io.ReadCloser, error) { return nil, errors.New("hunter2") }
+	c := tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Size: 1, Mode: 0o644, Open: open}}
+	s := New(t.Context(), []tool.Change{c}, "/ws", nil).Redacted(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
+	if lines := s.Told(9); lines[0].Words != "a: it cannot be read: [redacted] (1 byte)" {
+		t.Errorf("%q", lines[0].Words)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -16,19 +17,20 @@ import (
 // Text is the difference of one file.
 type Text struct {
 	Change         tool.Change
-	Notes          []Note // of all of the file
-	Hunks          []Hunk // nil: no line differs
-	Added, Removed int    // lines
-	Hidden         int    // lines in which something is hidden
-	Err            error  // why nothing of it is shown
+	Notes          []string // what is to be known of all of the file, in words of ours
+	Hunks          []Hunk   // nil: no line differs
+	Added, Removed int      // lines
+	Hidden         int      // lines in which something is hidden
+	Err            error    // why nothing of it is shown
 
 	hidden int // those of Hidden that come
 }
 
 // Hunk is a place of a file where lines differ, with those around them.
 type Hunk struct {
-	Was, Is int // the numbers of the first lines
-	Runs    []Run
+	Was, Is       int // the numbers of the first lines
+	WasEnd, IsEnd int // those behind the last ones
+	Runs          []Run
 }
 
 // Run is some lines in a row. Op is '-' where they go, '+' where they come, and else ' '.
@@ -44,23 +46,6 @@ type Line struct {
 	Text   string
 	NoEnd  bool // it has no end, and is the last of its file
 	Times  int
-}
-
-// NoteKind is what a [Note] says.
-type NoteKind uint8
-
-// The kinds.
-const (
-	NoteEnds            NoteKind = iota // the lines end as To says, and there were none before
-	NoteEndsChange                      // lines end otherwise now
-	NoteEncoding                        // it has the encoding To
-	NoteEncodingChanges                 // it has another encoding now
-)
-
-// Note is what is to be known of all of a file.
-type Note struct {
-	Kind     NoteKind
-	From, To string
 }
 
 // content is a text, and how a file has it.
@@ -79,37 +64,31 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 	if before == after {
 		return t
 	}
+	note := func(format string, args ...any) { t.Notes = append(t.Notes, fmt.Sprintf(format, args...)) }
 	was, wasEnds := ends(before.text)
 	is, isEnds := ends(after.text)
 	switch {
 	case wasEnds == "" && isEnds == "CRLF":
-		t.Notes = append(t.Notes, Note{NoteEnds, "", isEnds})
+		note("its lines end in %s", isEnds)
 	case wasEnds != "" && isEnds != "" && wasEnds != isEnds:
-		t.Notes = append(t.Notes, Note{NoteEndsChange, wasEnds, isEnds})
+		note("line endings change from %s to %s", wasEnds, isEnds)
 	}
 	if wasEnds == mixed || isEnds == mixed { // then each shows
 		was, is = before.text, after.text
 	}
 	switch encoding := cmp.Or(after.encoding, before.encoding); {
 	case before.encoding != after.encoding && !before.fits(after) && !after.fits(before):
-		t.Notes = append(t.Notes, Note{NoteEncodingChanges, cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8")})
+		note("the encoding changes from %s to %s", cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8"))
 	case encoding != "":
-		t.Notes = append(t.Notes, Note{NoteEncoding, "", encoding})
+		note("it is in %s", encoding)
 	}
 	if was == is {
+		if len(t.Notes) > 0 {
+			t.Notes = []string{strings.Join(t.Notes, "; ") + ", and nothing else"}
+		}
 		return t
 	}
-	t.Hunks = hunks(was, is)
-	for _, h := range t.Hunks {
-		for _, r := range h.Runs {
-			switch r.Op {
-			case '+':
-				t.Added += lineCount(r.Text)
-			case '-':
-				t.Removed += lineCount(r.Text)
-			}
-		}
-	}
+	t.differ(was, is)
 	if hide != nil {
 		t.conceal(was, is, hide)
 	}
@@ -138,41 +117,46 @@ func ends(text string) (without, end string) {
 // go and all come.
 const maxCompared = 1 << 20
 
-// hunks are the places where two texts differ.
-func hunks(was, is string) []Hunk {
+// differ finds the places where two texts differ, and counts the lines.
+func (t *Text) differ(was, is string) {
 	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
 		edits = udiff.Lines(was, is)
 	}
-	var out []Hunk
-	at, wasLine, isLine := 0, 1, 1 // behind the edit before
+	at, last := 0, &Hunk{WasEnd: 1, IsEnd: 1}
 	add := func(op byte, text string) {
-		if h := &out[len(out)-1]; text != "" {
-			h.Runs = append(h.Runs, Run{op, text})
+		n := lineCount(text)
+		switch op {
+		case '-':
+			t.Removed, last.WasEnd = t.Removed+n, last.WasEnd+n
+		case '+':
+			t.Added, last.IsEnd = t.Added+n, last.IsEnd+n
+		default:
+			last.WasEnd, last.IsEnd = last.WasEnd+n, last.IsEnd+n
+		}
+		if n > 0 {
+			last.Runs = append(last.Runs, Run{op, text})
 		}
 	}
 	for _, e := range edits {
 		between := was[at:e.Start]
 		n := lineCount(between)
-		if len(out) > 0 && n <= 2*contextFor {
-			add(' ', between)
-		} else {
-			if len(out) > 0 {
+		if len(t.Hunks) == 0 || n > 2*contextFor {
+			far := max(n-contextFor, 0)
+			first, is := last.WasEnd+far, last.IsEnd+far
+			if len(t.Hunks) > 0 {
 				add(' ', firstLines(between, contextFor))
 			}
-			before := between[len(between)-len(lastLines(between, contextFor)):]
-			out = append(out, Hunk{Was: wasLine + n - lineCount(before), Is: isLine + n - lineCount(before)})
-			add(' ', before)
+			t.Hunks = append(t.Hunks, Hunk{Was: first, Is: is, WasEnd: first, IsEnd: is})
+			last = &t.Hunks[len(t.Hunks)-1]
+			between = between[len(firstLines(between, far)):]
 		}
+		add(' ', between)
 		add('-', was[e.Start:e.End])
 		add('+', e.New)
 		at = e.End
-		wasLine, isLine = wasLine+n+lineCount(was[e.Start:e.End]), isLine+n+lineCount(e.New)
 	}
-	if len(out) > 0 {
-		add(' ', firstLines(was[at:], contextFor))
-	}
-	return out
+	add(' ', firstLines(was[at:], contextFor))
 }
 
 // Bytes is how many bytes the lines have.
@@ -183,20 +167,6 @@ func (t *Text) Bytes() (n int) {
 		}
 	}
 	return n
-}
-
-// Ends are the numbers behind the last lines of a hunk.
-func (h Hunk) Ends() (was, is int) {
-	was, is = h.Was, h.Is
-	for _, r := range h.Runs {
-		if r.Op != '+' {
-			was += lineCount(r.Text)
-		}
-		if r.Op != '-' {
-			is += lineCount(r.Text)
-		}
-	}
-	return was, is
 }
 
 // lineCount is how many lines a text has; the last one may have no end.
@@ -218,14 +188,6 @@ func firstLines(text string, n int) string {
 		at += i + 1
 	}
 	return text[:at]
-}
-
-func lastLines(text string, n int) string {
-	at := len(text)
-	for ; n > 0 && at > 0; n-- {
-		at = strings.LastIndexByte(text[:at-1], '\n') + 1
-	}
-	return text[at:]
 }
 
 // Lines are those of a hunk. Equal ones in a row are one line with a number of times.
@@ -272,14 +234,13 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 		for j, r := range h.Runs {
 			var out strings.Builder
 			for line := range strings.Lines(r.Text) {
-				text, shown := strings.TrimSuffix(line, "\n"), ""
-				switch {
-				case r.Op != '+' && before != nil:
+				text := strings.TrimSuffix(line, "\n")
+				shown := text
+				if r.Op != '+' && before != nil {
 					shown = before[a]
-				case r.Op != '-' && after != nil:
+				}
+				if r.Op != '-' && after != nil && shown == text {
 					shown = after[b]
-				default:
-					shown = text
 				}
 				if shown != text {
 					t.Hidden++
@@ -351,10 +312,7 @@ func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err er
 	if v.Size > most {
 		return c, sum, errTooLong
 	}
-	data, err := head(v, most+1)
-	if err == nil && int64(len(data)) > most {
-		err = errTooLong
-	}
+	data, err := load(v, most)
 	if err != nil {
 		return c, sum, err
 	}

@@ -27,12 +27,6 @@ const (
 	maxWord   = 100       // bytes of what a file holds that is told in words
 )
 
-// Unified describes changes in words, and then text files with their differences in
-// unified format, as far as there is room.
-func Unified(ctx context.Context, changes []tool.Change, dir string) string {
-	return New(ctx, changes, dir, nil).String()
-}
-
 // String describes the set as text: what it tells in short, and then differences in
 // unified format.
 func (s *Set) String() string {
@@ -67,149 +61,113 @@ func Summary(ctx context.Context, changes []tool.Change, dir string, most int, d
 
 // Told is a line of words, and what it stands for.
 type Told struct {
-	Words   string
-	Red     bool // it says that something is not shown
-	Care    Care
-	Changes []int // which of [Set.Changes], if it is of these
-	Form    Form  // of these
+	Words string
+	Red   bool // it says that something is not shown
+	Cut   bool // [Set.All] names more
+	Entry      // without members: none
 }
 
 // Alone reports whether it tells all of one change.
-func (t Told) Alone() bool { return len(t.Changes) > 0 && t.Form == Single }
+func (t Told) Alone() bool { return len(t.Members) > 0 && t.Form == Single }
 
 // Told are the lines that tell of all changes, in at most about so many: what a person
 // must not overlook, what git has done, what is not shown, and then the rest.
-func (s *Set) Told(most int) (out []Told) {
-	add := func(words string, red bool) { out = append(out, Told{Words: words, Red: red}) }
-	entries := s.short(most)
-	plain, _ := slices.BinarySearchFunc(entries, Plain, func(e Entry, c Care) int { return cmp.Compare(c, e.Care) })
-	entry := func(e Entry) {
-		out = append(out, Told{Words: s.words(e), Care: e.Care, Changes: e.Members, Form: e.Form})
-	}
-	for _, e := range entries[:plain] {
-		entry(e)
+func (s *Set) Told(most int) []Told { return s.told(most, false) }
+
+// All are the lines of all entries, with all names that git's lines only count otherwise.
+func (s *Set) All() []Told { return s.told(len(s.Entries), true) }
+
+func (s *Set) told(most int, all bool) []Told {
+	var careful, other, plain []Told
+	for _, e := range s.short(most) {
+		t := Told{Words: s.words(e), Entry: e}
+		if e.Care == Plain {
+			plain = append(plain, t)
+		} else {
+			careful = append(careful, t)
+		}
 	}
 	if s.NoTime {
-		add("there was no time to look at all of this", true)
+		other = append(other, Told{Words: "there was no time to look at all of this", Red: true})
 	}
-	for _, r := range s.Repositories {
-		s.repository(r, add)
+	for _, r := range s.repositories {
+		other = append(other, s.repository(r, all)...)
 	}
-	s.unshown(add)
-	for _, e := range entries[plain:] {
-		entry(e)
-	}
-	return out
-}
-
-// repository adds what git has done in one: first what of that nobody has looked at, and
-// then what is lost.
-func (s *Set) repository(r Repository, add func(words string, red bool)) {
-	begin := "git: "
-	if name := s.name(r.Root); name != "." {
-		begin = "git in " + name + ": "
-	}
-	told, lost := map[bool][]string{}, []string(nil)
-	for _, f := range r.lossesFirst() {
-		words := f.redacted(s.hide).words()
-		if len(lost) < maxLosses && f.loses() < noLoss && !f.Unseen {
-			lost = append(lost, words)
-		} else {
-			told[f.Unseen] = append(told[f.Unseen], words)
-		}
-	}
-	for _, unseen := range []bool{true, false} {
-		if len(told[unseen]) > 0 {
-			add(begin+strings.Join(told[unseen], "; "), unseen)
-		}
-		for ; unseen && len(lost) > 0; lost = lost[1:] {
-			add(begin+lost[0], false)
-		}
-	}
+	return slices.Concat(careful, other, s.unshown(), plain)
 }
 
 // maxLosses is how many facts that lose something have a line each.
 const maxLosses = 8
 
-// noLoss is what [Fact.loses] is of all others.
-const noLoss = 3
-
-// loses says what of a repository a fact takes away: the least number is the worst.
-func (f Fact) loses() int {
-	switch {
-	case f.Kind == FactDropped || f.Kind == FactLost:
-		return 0
-	case len(f.Steps) > 0 && f.Kind != FactStashed && f.Kind != FactStopped || f.Guess:
-		return 1
-	case f.Kind == FactRefGone:
-		return 2
+// repository are the lines about what git has done in one: first what of that nobody has
+// looked at, then what is lost, and then the rest.
+func (s *Set) repository(r *repository, all bool) []Told {
+	begin := "git: "
+	if name := s.name(r.root); name != "." {
+		begin = "git in " + name + ": "
 	}
-	return noLoss
-}
-
-// lossesFirst are the facts, the worst losses first.
-func (r Repository) lossesFirst() []Fact {
-	return slices.SortedStableFunc(slices.Values(r.Facts), func(a, b Fact) int { return cmp.Compare(a.loses(), b.loses()) })
-}
-
-// Counted are lines with the names of all that lines about git count and do not name.
-func (s *Set) Counted() (lines []string) {
-	for _, d := range s.dirs {
-		add := func(what string, names []string) {
-			var all []string
-			for _, name := range names {
-				all = append(all, s.name(name))
-			}
-			if len(names) > maxFiles {
-				lines = append(lines, s.name(d.Path)+", "+what+": "+strings.Join(all, ", "))
-			}
+	var lost []Told
+	unlooked, rest := Told{Red: true}, Told{}
+	for _, f := range slices.SortedStableFunc(slices.Values(r.facts), func(a, b fact) int { return cmp.Compare(a.loss, b.loss) }) {
+		words, cut := s.fact(f, all)
+		line := &rest
+		switch {
+		case f.loss == unseen:
+			line = &unlooked
+		case f.loss < noLoss && len(lost) < maxLosses:
+			lost = append(lost, Told{})
+			line = &lost[len(lost)-1]
 		}
-		add("as in the worktree", d.Same)
-		add("taken out, but not of the worktree", d.Stays)
-		add("whether to look at these", d.Flagged)
-		add("not looked at", d.Unseen)
-		add("stashed", d.Stashed)
-		add("stashes dropped", d.Dropped)
-		for i, ref := range ordered(d.Refs) {
-			add("commits lost with "+refName(s.concealed(ref.Name)), ref.Lost)
-			if i >= maxRefs {
-				lines = append(lines, s.name(d.Path)+", "+factOf(ref).redacted(s.hide).words())
-			}
+		if line.Words == "" {
+			line.Words = begin + words
+		} else {
+			line.Words += "; " + words
 		}
+		line.Cut = line.Cut || cut
 	}
-	return lines
+	out := slices.Concat([]Told{unlooked}, lost, []Told{rest})
+	return slices.DeleteFunc(out, func(t Told) bool { return t.Words == "" })
 }
 
 // maxUnshown is how many contents that are not shown have a line each.
 const maxUnshown = 3
 
-// unshown adds what is not shown of contents.
-func (s *Set) unshown(add func(words string, red bool)) {
+// unshown are the lines about contents that are not shown.
+func (s *Set) unshown() (out []Told) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			add(s.name(c.Path)+": "+u.Why.words(1)+u.words(c), !u.Known)
-		}
-		return
-	}
-	for i := range 2 * len(whys) {
-		why, known := Why(i/2), i%2 == 1
-		e, dirs := Entry{}, map[string]int{}
-		for _, u := range s.Unshown {
-			if u.Why == why && u.Known == known {
-				e.Files++
-				e.Bytes += u.Bytes
-				dirs[filepath.Dir(s.At(u.Change).Path)]++
+			words := s.name(c.Path) + ": " + u.why[0]
+			if u.err != nil {
+				words += ": " + word(clip(s.concealed(u.err.Error())))
 			}
+			if u.known && c.After != nil {
+				words += ", and the content stays"
+			}
+			out = append(out, Told{Words: words + " (" + bytesOf(u.bytes) + ")", Red: !u.known})
 		}
-		if e.Files > 0 {
-			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(e.Files, "file"), why.words(e.Files), s.placeWords(places(dirs)), size(e.Bytes))
+		return out
+	}
+	for _, why := range []why{noText, tooLong, tooMany, unreadable} {
+		for _, known := range []bool{false, true} {
+			files, bytes, dirs := 0, int64(0), map[string]int{}
+			for _, u := range s.Unshown {
+				if u.why == why && u.known == known {
+					files, bytes = files+1, bytes+u.bytes
+					dirs[filepath.Dir(s.At(u.Change).Path)]++
+				}
+			}
+			if files == 0 {
+				continue
+			}
+			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(files, "file"), why[min(files, 2)-1], s.placeWords(places(dirs)), size(bytes))
 			if known {
 				words += ", and nothing comes with it"
 			}
-			add(words, !known)
+			out = append(out, Told{Words: words, Red: !known})
 		}
 	}
+	return out
 }
 
 // words are what a person reads of an entry, in one line.
@@ -246,12 +204,7 @@ func (s *Set) words(e Entry) string {
 }
 
 // Headline is the line about one change.
-func (s *Set) Headline(i int) string {
-	if i >= len(s.Changes) {
-		return s.words(Entry{Care: Held, Where: s.held[i-len(s.Changes)].Where, Change: s.At(i)})
-	}
-	return s.words(Entry{Change: s.At(i)})
-}
+func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
 // cares are what one and several of a care are.
 var cares = map[Care][2]string{
@@ -266,18 +219,15 @@ var cares = map[Care][2]string{
 
 // severalWords are the words for changes in several directories.
 func (s *Set) severalWords(e Entry) string {
-	what := ""
+	n := e.Files + e.Dirs
+	what := fmt.Sprintf("%d %s", n, cares[e.Care][min(n, 2)-1])
 	switch {
 	case e.Care == Gone && e.Files == 0:
-		what = "removed " + directories(e.Dirs)
+		what = "removed " + count(e.Dirs, "directory")
 	case e.Care == Gone && e.Dirs == 0:
 		what = "removed " + count(e.Files, "file")
 	case e.Care == Gone:
-		what = "removed " + count(e.Files, "file") + " and " + directories(e.Dirs)
-	case e.Files+e.Dirs == 1:
-		what = "1 " + cares[e.Care][0]
-	default:
-		what = fmt.Sprintf("%d %s", e.Files+e.Dirs, cares[e.Care][1])
+		what = "removed " + count(e.Files, "file") + " and " + count(e.Dirs, "directory")
 	}
 	moved := ""
 	if len(e.From) > 0 {
@@ -286,52 +236,20 @@ func (s *Set) severalWords(e Entry) string {
 	return fmt.Sprintf("%s: %s (%s)%s", what, s.placeWords(e.Places), size(e.Bytes), moved)
 }
 
-func directories(n int) string {
-	if n == 1 {
-		return "1 directory"
-	}
-	return fmt.Sprintf("%d directories", n)
-}
-
 // placeWords say how many are below which directories.
 func (s *Set) placeWords(places []Place) string {
 	var in []string
 	for _, p := range places {
-		words := fmt.Sprintf("%d in %s", p.Changes, clip(s.name(p.Dir)))
+		where := "in"
 		if p.Others {
-			words = fmt.Sprintf("%d elsewhere in %s", p.Changes, clip(s.name(p.Dir)))
+			where = "elsewhere in"
 		}
-		in = append(in, words)
+		in = append(in, fmt.Sprintf("%d %s %s", p.Changes, where, clip(s.name(p.Dir))))
 	}
 	if len(in) == 1 {
 		return "in " + clip(s.name(places[0].Dir))
 	}
 	return strings.Join(in, ", ")
-}
-
-// whys say why a content is not shown.
-var whys = [...][2]string{
-	NoText: {"it is no text", "they are no text"}, TooLong: {"there is too much of it", "there is too much of them"},
-	TooMany: {"nobody has looked whether it is text", "nobody has looked whether they are text"}, Unreadable: {"it cannot be read", "they cannot be read"},
-}
-
-func (w Why) words(n int) string {
-	if n == 1 {
-		return whys[w][0]
-	}
-	return whys[w][1]
-}
-
-// words say what becomes of the content.
-func (u Unshown) words(c tool.Change) string {
-	words := " (" + bytesOf(u.Bytes) + ")"
-	if u.Known && c.After != nil {
-		words = ", and the content stays" + words
-	}
-	if u.Err != nil {
-		words = ": " + word(clip(u.Err.Error())) + words
-	}
-	return words
 }
 
 // naming names what is changed, and says what of it is more than that.
@@ -361,31 +279,6 @@ func (s *Set) naming(c tool.Change) string {
 	return words
 }
 
-// words are what a person reads of a note.
-func (n Note) words() string {
-	switch n.Kind {
-	case NoteEnds:
-		return "its lines end in " + n.To
-	case NoteEndsChange:
-		return "line endings change from " + n.From + " to " + n.To
-	case NoteEncodingChanges:
-		return "the encoding changes from " + n.From + " to " + n.To
-	}
-	return "it is in " + n.To
-}
-
-// NoteWords say what is to be known of all of a file; empty: nothing. No words of others
-// are in them.
-func (t *Text) NoteWords() (lines []string) {
-	for _, n := range t.Notes {
-		lines = append(lines, n.words())
-	}
-	if len(t.Hunks) == 0 && len(lines) > 0 {
-		return []string{strings.Join(lines, "; ") + ", and nothing else"}
-	}
-	return lines
-}
-
 // NoEnd says of a line that it has none.
 const NoEnd = `\ No newline at end of file`
 
@@ -393,13 +286,12 @@ const NoEnd = `\ No newline at end of file`
 // in it behind the names, in lines that begin as the one which says that the last line has
 // no end.
 func (s *Set) unified(t *Text) string {
-	notes := t.NoteWords()
 	name := s.name(t.Change.Path)
 	if len(t.Hunks) == 0 {
-		if len(notes) == 0 {
+		if len(t.Notes) == 0 {
 			return ""
 		}
-		return name + ": " + notes[0] + "\n"
+		return name + ": " + t.Notes[0] + "\n"
 	}
 	from, to := "a/"+name, "b/"+name
 	if t.Change.Kind == tool.Renamed {
@@ -413,7 +305,7 @@ func (s *Set) unified(t *Text) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", from, to)
-	for _, note := range notes {
+	for _, note := range t.Notes {
 		out.WriteString("\\ " + note + "\n")
 	}
 	for _, h := range t.Hunks {
@@ -423,7 +315,6 @@ func (s *Set) unified(t *Text) string {
 }
 
 func (h Hunk) unified(out *strings.Builder) {
-	was, is := h.Ends()
 	place := func(first, n int) string {
 		switch n {
 		case 0:
@@ -433,15 +324,13 @@ func (h Hunk) unified(out *strings.Builder) {
 		}
 		return fmt.Sprintf("%d,%d", first, n)
 	}
-	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, was-h.Was), place(h.Is, is-h.Is))
-	for _, r := range h.Runs {
-		for line := range strings.Lines(r.Text) {
-			out.WriteByte(r.Op)
-			out.WriteString(line)
-			if !strings.HasSuffix(line, "\n") {
-				out.WriteString("\n" + NoEnd + "\n")
-			}
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, h.WasEnd-h.Was), place(h.Is, h.IsEnd-h.Is))
+	for l := range h.Lines() {
+		row := string(l.Op) + l.Text + "\n"
+		if l.NoEnd {
+			row += NoEnd + "\n"
 		}
+		out.WriteString(strings.Repeat(row, l.Times))
 	}
 }
 
@@ -457,23 +346,23 @@ func Stored(unified string) (lines []Line) {
 			is, _ = strconv.Atoi(m[2])
 			continue
 		}
+		l := Line{Text: text, Times: 1}
 		switch {
 		case was == 0 && is == 0:
-			if !strings.HasPrefix(text, "--- ") && !strings.HasPrefix(text, "+++ ") && !strings.HasPrefix(text, "@@") {
-				lines = append(lines, Line{Text: text, Times: 1})
+			if strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "+++ ") || strings.HasPrefix(text, "@@") {
+				continue
 			}
 		case strings.HasPrefix(text, "-"):
-			lines = append(lines, Line{Op: '-', Number: was, Text: text[1:], Times: 1})
-			was++
+			l.Op, l.Number, was = '-', was, was+1
 		case strings.HasPrefix(text, "+"):
-			lines = append(lines, Line{Op: '+', Number: is, Text: text[1:], Times: 1})
-			is++
+			l.Op, l.Number, is = '+', is, is+1
 		case strings.HasPrefix(text, " ") || text == "":
-			lines = append(lines, Line{Op: ' ', Number: is, Text: strings.TrimPrefix(text, " "), Times: 1})
-			was, is = was+1, is+1
-		default: // that the last line has no end
-			lines = append(lines, Line{Text: text, Times: 1})
+			l.Op, l.Number, was, is = ' ', is, was+1, is+1
+		} // else it says that the last line has no end
+		if l.Op != 0 && text != "" {
+			l.Text = text[1:]
 		}
+		lines = append(lines, l)
 	}
 	return lines
 }
@@ -500,11 +389,9 @@ func (s *Set) concealed(text string) string {
 }
 
 // name is a path as one word of one line.
-func (s *Set) name(path string) string { return shown(s.concealed(path), s.Dir) }
-
-// shown is a name as one word of one line.
-func shown(path, dir string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+func (s *Set) name(path string) string {
+	path = s.concealed(path)
+	if rel, err := filepath.Rel(s.Dir, path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.ToSlash(rel)
 	}
 	return word(path)
@@ -570,17 +457,15 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %cB", v, units[unit])
 }
 
-func bytesOf(n int64) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+func bytesOf(n int64) string { return count(int(n), "byte") }
 
 // count is a number of something.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -36,7 +36,7 @@ func noted(text string) line { return line{Line: diff.Line{Op: note, Text: `\ ` 
 // allLines are the lines of a difference.
 func allLines(t *diff.Text) iter.Seq[line] {
 	return func(yield func(line) bool) {
-		for _, words := range t.NoteWords() {
+		for _, words := range t.Notes {
 			if !yield(noted(words)) {
 				return
 			}
@@ -75,20 +75,12 @@ func counts(t *diff.Text) string {
 	return fmt.Sprintf("+%d -%d", t.Added, t.Removed)
 }
 
-// around is how much is shown of what is around differences.
-type around int
-
-const (
-	nothing around = iota
-	aLine          // or as many as contextFor
-	everything
-)
-
-// rows are lines behind bars, with their numbers before them.
-func rowsOfLines(lines []line, digits, width int, context around) (rows []row) {
+// rowsOfLines are lines behind bars, with their numbers before them, and with what is around
+// differences.
+func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	tabs := tabs(lines)
 	for _, l := range lines {
-		if l.far && context < everything || l.Op == ' ' && context < aLine {
+		if l.far || l.Op == ' ' && !context {
 			continue
 		}
 		text := l.Text
@@ -101,7 +93,7 @@ func rowsOfLines(lines []line, digits, width int, context around) (rows []row) {
 			if l.Op == note {
 				words = strings.Repeat(" ", digits+3)
 			}
-			rows = append(rows, rowsOf(words, text, signStyle(l.Op), width)...)
+			rows = append(rows, rowsOf(words, text, terminal.Signs[l.Op], width)...)
 			if more := l.Times - i - 1; more >= repeated {
 				rows = append(rows, notes(width, "the line above %d times more", more)...)
 				break
@@ -113,29 +105,17 @@ func rowsOfLines(lines []line, digits, width int, context around) (rows []row) {
 
 // digits is the width of the greatest line number, in columns.
 func digits(t *diff.Text) int {
-	if len(t.Hunks) == 0 {
+	if t == nil || len(t.Hunks) == 0 {
 		return 1
 	}
 	last := t.Hunks[len(t.Hunks)-1]
-	was, is := last.Ends()
-	return len(strconv.Itoa(max(was, is, 1)))
+	return len(strconv.Itoa(max(last.WasEnd, last.IsEnd)))
 }
 
 // tabs reports whether tabs are all that indents lines: blanks in their place cannot be
 // taken for others then.
 func tabs(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
-}
-
-// signStyle is the colour of a line of a diff.
-func signStyle(sign byte) string {
-	switch sign {
-	case '+':
-		return terminal.Green
-	case '-':
-		return terminal.Red
-	}
-	return ""
 }
 
 // texts are the differences that a question shows, by their change: of those that are
@@ -161,7 +141,8 @@ func texts(set *diff.Set) map[int]*diff.Text {
 type item struct {
 	diff.Told
 	text  *diff.Text
-	large bool // there is a text, and it is too large to be shown at once
+	lines []line // of it
+	large bool   // there is a text, and it is too large to be shown at once
 }
 
 // order sorts plain lines: those without a difference come first, then files that stay, then
@@ -176,6 +157,15 @@ func (i item) order() int {
 		return 1
 	}
 	return 2
+}
+
+// share says which part of the room a difference gets: files that stay come first, and the
+// others get what is left.
+func (i item) share() int {
+	if i.order() < 2 {
+		return 0
+	}
+	return 1
 }
 
 // alone is the one line that tells of all changes, and how many lines come and go, if it

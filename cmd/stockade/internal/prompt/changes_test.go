@@ -155,7 +155,7 @@ func TestEachChangeHasARow(t *testing.T) {
 		count(One(q).Rows(v))
 		for _, told := range q.Changes.Told(foldRows - 2) {
 			if !told.Alone() {
-				for _, i := range told.Changes {
+				for _, i := range told.Members {
 					named[slices.IndexFunc(changes, func(c tool.Change) bool { return c.Path == q.Changes.At(i).Path })]++
 				}
 			}
@@ -176,6 +176,25 @@ func TestEachChangeHasARow(t *testing.T) {
 	}
 }
 
+// What looks like something else in a difference is warned of, in the only one, too.
+func TestADifferenceIsLookedAt(t *testing.T) {
+	hidden := edited("a", "x\n", "y\u202e\n")
+	for _, changes := range [][]tool.Change{{hidden}, {hidden, edited("b", "x\n", "y\n")}} {
+		if rows := lines(One(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that do not show") {
+			t.Errorf("%d files: no warning in\n%s", len(changes), rows)
+		}
+	}
+}
+
+// In a batch, [d] says how much of all calls comes, not of one alone.
+func TestABatchSaysHowMuchComes(t *testing.T) {
+	q := bash(created("a", strings.Repeat("x\ny\n", 2*pageRows)))
+	rows := many([]Question{q, q, q}).Shows(View{}, Choice{Letter: keyWhole, shows: true})
+	if last := rows[len(rows)-1]; !strings.Contains(last, "[d] goes on, 2 changes come after this one") {
+		t.Errorf("%q", last)
+	}
+}
+
 // Behind [d] each name stands that a line about git only counts, and is offered for it.
 func TestAllNamesOfGit(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -184,6 +203,7 @@ func TestAllNamesOfGit(t *testing.T) {
 	}{
 		"the same":  {func(n []string) *git.Dir { return &git.Dir{Same: n} }, "f99"},
 		"taken out": {func(n []string) *git.Dir { return &git.Dir{Stays: n} }, "f99"},
+		"gone":      {func(n []string) *git.Dir { return &git.Dir{Gone: n} }, "f99"},
 		"flags":     {func(n []string) *git.Dir { return &git.Dir{Flagged: n} }, "f99"},
 		"stashes":   {func(n []string) *git.Dir { return &git.Dir{Dropped: n} }, "f99"},
 		"commits lost": {func(n []string) *git.Dir {

@@ -51,7 +51,7 @@ func details(v View, q Question) []string {
 	for _, c := range append(prompt.choices, prompt.behind...) {
 		if rule := q.Rules[c.scope]; rule != "" {
 			p.ours("", "  ", fmt.Sprintf("[%c] %s:", c.Letter, c.Words))
-			p.prose(rule)
+			p.text(rule, 0)
 		}
 	}
 	keys := "more keys  [d] the whole text"

@@ -43,6 +43,14 @@ var marked = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
 // row is one row of a text, without what stands before it.
 type row struct{ before, text, style string }
 
+// rows are rows as they are shown.
+func (v View) rows(rows []row) (out []string) {
+	for _, r := range rows {
+		out = append(out, r.before+v.style(r.style, r.text))
+	}
+	return out
+}
+
 // gutter breaks lines into rows behind bars. Runs of blanks and of equal lines
 // are counted instead of shown. A line end within a line shows as one.
 func gutter(lines []string, width int) []row {

@@ -60,9 +60,6 @@ func One(q Question) *Prompt {
 			continue
 		}
 		c := Choice{Letter: s.letter, Words: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
-		if q.Histories != nil {
-			c.Words, c.rule = "all commands"+s.words, s.as+": all commands"
-		}
 		if s.scope == policy.ScopeSession && q.Histories != nil {
 			continue // that is what "y" says
 		}
@@ -95,6 +92,8 @@ var scopes = []struct {
 // covered is what such an answer covers: its rule says so at length.
 func covered(q Question) string {
 	switch {
+	case q.Histories != nil:
+		return "all commands"
 	case q.Command != "":
 		return "this command"
 	case q.Opens != "" && reaches(q) != "":
@@ -145,15 +144,12 @@ func many(qs []Question) *Prompt {
 			return p.fit(room)
 		},
 	}
-	each := func(rows func(View, Question) []string) func(View) []string {
-		return func(v View) (out []string) {
-			for i, q := range qs {
-				out = append(append(out, v.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", i+1, headline(q)))...), rows(v, q)...)
-			}
-			return out
+	p.details = func(v View) (out []string) {
+		for i, q := range qs {
+			out = append(append(out, v.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", i+1, headline(q)))...), details(v, q)...)
 		}
+		return out
 	}
-	p.details = each(details)
 	p.whole = (&whole{qs: qs}).page
 	return p
 }
@@ -223,17 +219,12 @@ func (p *page) fit(room int) ([]string, bool) {
 	if len(p.out) <= room {
 		return p.out, p.folded
 	}
-	var out []string
 	var said []row
 	middle := len(p.out) - room
 	for said = notes(p.v.width(), "%d rows are folded", middle); len(said)+len(p.out)-middle > room; middle++ {
 	}
 	head := max((room-len(said))/2, min(p.first, room-len(said)-2))
-	out = append(out, p.out[:head]...)
-	for _, r := range said {
-		out = append(out, r.before+p.v.style(r.style, r.text))
-	}
-	return append(out, p.out[head+middle:]...), true
+	return slices.Concat(p.out[:head], p.v.rows(said), p.out[head+middle:]), true
 }
 
 // ours writes a line of ours, in as many rows as it needs.
@@ -248,13 +239,7 @@ func (p *page) barred(rows []row, most int) {
 		rows, cut = folded(rows, most, p.v.width())
 	}
 	p.folded = p.folded || cut
-	for _, r := range rows {
-		style := r.style
-		if r.text == "" {
-			style = ""
-		}
-		p.out = append(p.out, r.before+p.v.style(style, r.text))
-	}
+	p.out = append(p.out, p.v.rows(rows)...)
 }
 
 // text writes a text of others.
@@ -266,14 +251,6 @@ func (p *page) text(text string, most int) {
 func (p *page) lines(texts []string, most int) {
 	p.look(strings.Join(texts, "\n"))
 	p.barred(gutter(texts, p.v.width()), most)
-}
-
-// prose writes a text of others that is for reading.
-func (p *page) prose(text string) {
-	p.look(text)
-	for _, line := range strings.Split(text, "\n") {
-		p.barred(rowsOf("", line, "", p.v.width()), 0)
-	}
 }
 
 // titled writes a title of ours, and a text of others, if there is one: behind it where
@@ -460,21 +437,27 @@ func (p *page) changes(q Question, titled bool, most int) {
 	for _, t := range q.Changes.Told(max(most-2, lead)) {
 		i := item{Told: t}
 		if t.Alone() {
-			at := t.Changes[0]
-			i.text = q.texts[at]
+			at := t.Members[0]
+			if i.text = q.texts[at]; i.text != nil {
+				i.lines = linesOf(i.text)
+			}
 			i.large = i.text == nil && diff.SizeOf(q.Changes.At(at)) > 0 &&
 				!slices.ContainsFunc(q.Changes.Unshown, func(u diff.Unshown) bool { return u.Change == at })
 		}
-		p.folded = p.folded || !t.Alone() && len(t.Changes) > 0
+		p.folded = p.folded || t.Cut || !t.Alone() && len(t.Members) > 0
 		items = append(items, i)
 		p.look(t.Words)
 	}
-	p.folded = p.folded || len(q.Changes.Counted()) > 0
-	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Changes != nil })
+	rest := slices.IndexFunc(items, func(i item) bool { return i.Care == diff.Plain && !i.Red && i.Members != nil })
 	if rest >= 0 {
 		slices.SortStableFunc(items[rest:], func(a, b item) int { return cmp.Compare(a.order(), b.order()) })
 	} else {
 		rest = len(items)
+	}
+	for _, i := range items {
+		for _, l := range i.lines {
+			p.look(l.Text)
+		}
 	}
 	rows := p.itemRows(items, titled, most)
 	first := slices.Concat(rows[:rest]...)
@@ -502,59 +485,43 @@ func hiddenWords(lines int) string {
 
 // itemRows are the rows of lines, with differences as far as there is room for these.
 func (p *page) itemRows(items []item, titled bool, most int) [][]row {
-	show := func(context around) (titles, texts [][]row, total int) {
-		for _, i := range items {
-			var title, text []row
-			if i.text != nil {
-				text = rowsOfLines(linesOf(i.text), digits(i.text), p.v.width(), context)
-			}
-			if !titled || !i.Alone() {
-				title = p.title(i)
-			}
-			titles, texts, total = append(titles, title), append(texts, text), total+len(title)+len(text)
+	width, left, total := p.v.width(), most, 0
+	rows, texts := make([][]row, len(items)), make([][]row, len(items))
+	for n, i := range items {
+		if !titled || !i.Alone() {
+			rows[n] = p.title(i)
 		}
-		return titles, texts, total
+		texts[n] = rowsOfLines(i.lines, digits(i.text), width, true)
+		left, total = left-len(rows[n]), total+len(texts[n])
 	}
-	titles, texts, total := show(aLine)
-	if total > most {
-		titles, texts, _ = show(nothing)
-	}
-	for _, i := range items {
-		if i.text != nil && !titled {
-			for _, l := range linesOf(i.text) {
-				p.look(l.Text)
-			}
+	if total > left {
+		for n, i := range items {
+			texts[n] = rowsOfLines(i.lines, digits(i.text), width, false)
 		}
 	}
-	left := most - len(slices.Concat(titles...))
 	each := sharesOf(items, texts, left)
-	limit := func(i int) int { return each[min(max(items[i].order()-1, 0), 1)] }
-	for i, text := range texts {
-		if items[i].large || limit(i) < min(len(text), leastFolded) { // it is only counted, in a row below
+	counted := func(n int) bool { // in a row below, and not shown
+		return items[n].large || each[items[n].share()] < min(len(texts[n]), leastFolded)
+	}
+	for n := range items {
+		if counted(n) {
 			each = sharesOf(items, texts, left-1)
 			break
 		}
 	}
-	rows, hidden := make([][]row, len(items)), 0
-	for i, text := range texts {
-		each := limit(i)
-		rows[i] = titles[i]
-		switch {
-		case items[i].large:
+	hidden := 0
+	for n, text := range texts {
+		if counted(n) {
 			hidden++
-		case len(text) <= each:
-			rows[i] = append(rows[i], text...)
-		case each < leastFolded:
-			hidden++
-		default:
-			text, _ = folded(text, each, p.v.width())
-			rows[i] = append(rows[i], text...)
-			p.folded = true
+			continue
 		}
+		text, cut := folded(text, each[items[n].share()], width)
+		rows[n] = append(rows[n], text...)
+		p.folded = p.folded || cut
 	}
 	if hidden > 0 {
 		last := len(rows) - 1
-		rows[last] = append(rows[last], notes(p.v.width(), "what changes in %d of %d files is folded", hidden, len(texts))...)
+		rows[last] = append(rows[last], notes(width, "what changes in %d of %d files is folded", hidden, len(texts))...)
 		p.folded = true
 	}
 	return rows
@@ -581,13 +548,12 @@ func (p *page) title(i item) []row {
 	return rows
 }
 
-// sharesOf is how many rows each text can have at most, by whether its file is new. Those
-// that are new are left a few rows each, if that takes no more than a half.
+// sharesOf is how many rows each text can have at most, see [item.share]. New files are left
+// a few rows each, if that takes no more than a half.
 func sharesOf(items []item, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
-	for i, item := range items {
-		order := min(max(item.order()-1, 0), 1)
-		lengths[order] = append(lengths[order], len(texts[i]))
+	for n, i := range items {
+		lengths[i.share()] = append(lengths[i.share()], len(texts[n]))
 	}
 	reserved := leastFolded * len(lengths[1])
 	if reserved > left/2 {

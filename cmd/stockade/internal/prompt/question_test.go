@@ -83,10 +83,8 @@ func removed(name, text string) tool.Change {
 
 // aCommit is what git tells of one.
 func aCommit() *diff.Set {
-	told := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Modified}
-	return &diff.Set{Dir: "/ws", Changes: []tool.Change{told}, Repositories: []diff.Repository{{
-		Root: "/ws", Facts: []diff.Fact{{Kind: diff.FactCommits, Name: "main", Count: 1, Subject: "two"}}, Told: []tool.Change{told},
-	}}}
+	told := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Created, After: version("x")}
+	return diff.New(context.Background(), []tool.Change{told}, "/ws", nil, &git.Dir{Path: "/ws/.git", Refs: []git.Ref{{Name: "refs/heads/main", After: "x", New: 1, Subject: "two"}}})
 }
 
 var everyScope = []policy.Scope{policy.ScopeOnce, policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways}
@@ -393,7 +391,7 @@ func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
 		{"\tx\n", "    x\n", "     │ 1 - <tab>x\n     │ 1 +     x\n"},
 	} {
 		text := set(edited("a", c.before, c.after)).Text(0)
-		if got := toText(rowsOfLines(linesOf(text), digits(text), 80, everything)); got != c.want {
+		if got := toText(rowsOfLines(linesOf(text), digits(text), 80, true)); got != c.want {
 			t.Errorf("got\n%s\nwant\n%s", got, c.want)
 		}
 	}

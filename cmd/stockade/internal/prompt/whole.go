@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/diff"
@@ -17,70 +18,72 @@ const linesAtOnce = 200
 // when its page comes.
 type whole struct {
 	qs   []Question
-	at   int        // of qs
-	next []int      // changes of that which were not shown yet; nil: it has not begun
+	left []part     // what was not shown yet
 	text *diff.Text // that is being shown
 	seen int        // lines of it that were
 }
 
+// part is a change of a question; below 0: what is not about one change alone.
+type part struct{ question, change int }
+
+func (w *whole) ended() bool { return w.text == nil && len(w.left) == 0 }
+
 // page is the next page. Behind the last one comes the first.
 func (w *whole) page(v View) []string {
 	p := page{v: v, all: true}
+	if w.ended() {
+		for i, q := range w.qs {
+			w.left = append(w.left, part{i, -1})
+			if q.Changes != nil {
+				for _, c := range q.Changes.Order() {
+					w.left = append(w.left, part{i, c})
+				}
+			}
+		}
+	}
 	for !w.ended() && len(p.out) < pageRows {
-		switch q := w.qs[w.at]; {
-		case w.next == nil:
-			w.begin(&p, q)
-		case w.text != nil:
+		if w.text != nil {
 			w.lines(&p)
-		default:
-			w.title(&p, q)
+			continue
+		}
+		next := w.left[0]
+		w.left = w.left[1:]
+		if next.change < 0 {
+			w.begin(&p, next.question)
+		} else {
+			w.title(&p, w.qs[next.question].Changes, next.change)
 		}
 	}
 	p.findings()
-	if w.ended() {
-		w.at = 0
-		return p.out
-	}
-	for _, r := range notes(v.width(), "[d] goes on, %d changes come after this one", len(w.next)) {
-		p.out = append(p.out, r.before+v.style(r.style, r.text))
+	if !w.ended() {
+		changes := slices.DeleteFunc(slices.Clone(w.left), func(p part) bool { return p.change < 0 })
+		p.barred(notes(v.width(), "[d] goes on, %d changes come after this one", len(changes)), 0)
 	}
 	return p.out
 }
 
-// ended goes on to the next question behind the end of one, and reports whether there is
-// none.
-func (w *whole) ended() bool {
-	if w.next != nil && w.text == nil && len(w.next) == 0 {
-		w.at, w.next = w.at+1, nil
-	}
-	return w.at == len(w.qs)
-}
-
 // begin shows what is not about one change alone.
-func (w *whole) begin(p *page, q Question) {
+func (w *whole) begin(p *page, at int) {
+	q := w.qs[at]
 	if len(w.qs) > 1 {
-		p.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", w.at+1, headline(q)))
+		p.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", at+1, headline(q)))
 	}
 	p.texts(q, 0)
-	w.next = []int{}
 	if q.Changes == nil {
 		return
 	}
-	for _, t := range q.Changes.Told(len(q.Changes.Entries)) {
+	for _, t := range q.Changes.All() {
 		if !t.Alone() {
 			p.look(t.Words)
 			p.barred(p.title(item{Told: t}), 0)
 		}
 	}
-	p.lines(q.Changes.Counted(), 0)
-	w.next = append(w.next, q.Changes.Order()...)
 }
 
-// title begins the next change.
-func (w *whole) title(p *page, q Question) {
-	i := w.next[0]
-	w.next, w.text, w.seen = w.next[1:], q.Changes.Text(i), 0
-	words := q.Changes.Headline(i)
+// title begins a change.
+func (w *whole) title(p *page, set *diff.Set, change int) {
+	w.text, w.seen = set.Text(change), 0
+	words := set.Headline(change)
 	p.look(words)
 	p.barred(p.title(item{Told: diff.Told{Words: words}, text: w.text}), 0)
 	if w.text.Err != nil {
@@ -93,20 +96,19 @@ func (w *whole) title(p *page, q Question) {
 
 // lines shows some more lines.
 func (w *whole) lines(p *page) {
-	lines, more := []line(nil), false
+	var lines []line
 	at := 0
 	for l := range allLines(w.text) {
-		if at++; at <= w.seen {
-			continue
-		}
-		if more = len(lines) == linesAtOnce; more {
+		if at++; at > w.seen+linesAtOnce {
 			break
 		}
-		lines = append(lines, l)
-		p.look(l.Text)
+		if at > w.seen {
+			lines = append(lines, l)
+			p.look(l.Text)
+		}
 	}
-	p.barred(rowsOfLines(lines, digits(w.text), p.v.width(), everything), 0)
-	if w.seen += len(lines); !more {
+	p.barred(rowsOfLines(lines, digits(w.text), p.v.width(), true), 0)
+	if w.seen += linesAtOnce; at <= w.seen {
 		w.text = nil
 	}
 }

@@ -11,8 +11,11 @@ const (
 
 // Style gives visible text a style, if there are colours.
 func Style(color bool, style, text string) string {
-	if !color || style == "" {
+	if !color || style == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
+
+// Signs are the colours of the lines of a difference, by their sign.
+var Signs = map[byte]string{'+': Green, '-': Red}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -26,15 +27,9 @@ func (p page) diffRows(lines []diff.Line) (rows []string) {
 		digits = max(digits, len(strconv.Itoa(l.Number)))
 	}
 	for _, l := range lines {
-		before, style := strings.Repeat(" ", digits+1), terminal.Dim
+		before, style := strings.Repeat(" ", digits+1), cmp.Or(terminal.Signs[l.Op], terminal.Dim)
 		if l.Op != 0 {
 			before = fmt.Sprintf("%*d %c", digits, l.Number, l.Op)
-		}
-		switch l.Op {
-		case '+':
-			style = terminal.Green
-		case '-':
-			style = terminal.Red
 		}
 		for i, row := range p.broken(terminal.Visible(words.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1) {
 			if i > 0 {

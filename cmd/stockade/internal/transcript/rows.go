@@ -44,12 +44,7 @@ func (p page) width() int {
 	return usualWidth
 }
 
-func (p page) style(style, text string) string {
-	if text == "" {
-		return ""
-	}
-	return terminal.Style(p.color, style, text)
-}
+func (p page) style(style, text string) string { return terminal.Style(p.color, style, text) }
 
 // head is a row with something at its right end. The text in the middle is of others,
 // and is cut to what is left for it.
