@@ -194,7 +194,7 @@ func (f *files) open(name string, near []string, left *budget) *dir {
 	says := func(name, value string) bool {
 		return slices.ContainsFunc(keys, func(k gitconfig.Key) bool { return k.Name == name && strings.EqualFold(k.Value, value) })
 	}
-	d.store = &store{files: f, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
+	d.store = &store{files: f, left: left, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
 	if d.modeless = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
 		d.store.hashSize = sha256.Size
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {

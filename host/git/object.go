@@ -95,22 +95,28 @@ func (z *inflater) ends() error {
 // maxRatio is how much more something is, inflated, at most.
 const maxRatio = 1032
 
-// read inflates so many bytes that are at an offset. whole says that nothing follows.
-func (z *inflater) read(f io.ReaderAt, at, end, size int64, whole bool) ([]byte, error) {
-	if size > (end-at)*maxRatio {
-		return nil, errSize
-	}
-	if err := z.open(f, at, end); err != nil {
+// read inflates an object of a pack, or a delta.
+func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
+	if err := z.open(f, h.at, h.end); err != nil {
 		return nil, err
 	}
-	data := make([]byte, size)
+	data := make([]byte, h.size)
 	if _, err := io.ReadFull(z.zlib, data); err != nil {
 		return nil, errors.Join(errSize, err)
 	}
-	if whole {
+	if h.exact {
 		return data, z.ends()
 	}
 	return data, nil
+}
+
+// sum is the id of an object of which what comes next is the content, and all of it.
+func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
+	h := begin(hashSize, kind, size)
+	if _, err := io.CopyN(h, z.zlib, size); err != nil {
+		return "", err
+	}
+	return string(h.Sum(nil)), z.ends()
 }
 
 // looseHeader reads what stands before a loose object.

@@ -17,7 +17,6 @@ const (
 	maxObjects = 400_000  // of a pack
 	maxPack    = 1 << 30  // bytes of one
 	maxParsed  = 16 << 20 // bytes of an object that is read as a whole
-	maxGraph   = 300_000  // commits of a commit-graph
 )
 
 // budget is what is left of what is looked at for one change set.
@@ -57,6 +56,7 @@ type store struct {
 	packs    []*pack
 	listed   bool
 	z        inflater
+	left     *budget
 	cache    map[string]object
 	cached   int
 }
@@ -195,7 +195,9 @@ func (s *store) read(id string, most int64) (kind int, data []byte, err error) {
 		for i, p := range s.packs {
 			if at, ok := p.find(id); ok {
 				s.packs[0], s.packs[i] = s.packs[i], s.packs[0] // the next one is there, too
-				kind, data, err = p.read(p.offset(at), most)
+				var o object
+				o, err = p.read(p.offset(at), most, &s.left.bytes)
+				kind, data = o.kind, o.data
 				break
 			}
 		}
@@ -258,11 +260,7 @@ func (s *store) verifyLoose(name, id string, v *tool.Version, left *budget) erro
 	if !take(&left.bytes, size) {
 		return errTooLong
 	}
-	h := begin(len(id), kind, size)
-	if _, err = io.CopyN(h, s.z.zlib, size); err == nil {
-		err = s.z.ends()
-	}
-	if err != nil || string(h.Sum(nil)) != id {
+	if name, err := s.z.sum(len(id), kind, size); err != nil || name != id {
 		return lies(err)
 	}
 	return nil

@@ -105,5 +105,5 @@ func (s *store) verifyPack(ctx context.Context, base string, left *budget) error
 	if s.files.changed[list] == nil && strings.Contains(text, base[strings.LastIndexByte(base, '/')+1:]+".idx") {
 		return &Lie{list, "it has listed a pack before that was there; remove it"}
 	}
-	return p.verify(ctx, left)
+	return p.verify(ctx, &left.bytes)
 }
