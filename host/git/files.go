@@ -31,10 +31,11 @@ type files struct {
 	in      map[string][]string // the names that are changed in each directory
 	roots   map[string]beneath.Root
 	closed  bool // the roots are
+	left    *budget
 }
 
-func newFiles(changes []tool.Change) *files {
-	f := &files{changed: map[string]*[2]*tool.Version{}, in: map[string][]string{}, roots: map[string]beneath.Root{}}
+func newFiles(changes []tool.Change, left *budget) *files {
+	f := &files{left: left, changed: map[string]*[2]*tool.Version{}, in: map[string][]string{}, roots: map[string]beneath.Root{}}
 	note := func(s side, name string, v *tool.Version) {
 		if name == "" || v == nil {
 			return

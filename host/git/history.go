@@ -57,7 +57,7 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 	for len(w.queue) > 0 && (w.open > 0 || w.queue[0].when >= oldest) && ctx.Err() == nil {
 		s := heap.Pop(&w.queue).(*step)
 		s.queued = false
-		if !s.stop && w.stops != nil && d.store.had(s.id) { // what is new no old one leads to
+		if !s.stop && w.stops != nil && d.store.has(before, s.id) { // what is new no old one leads to
 			heap.Push(&w.queue, s)
 			s.queued = true
 			before := w.stops()
@@ -91,7 +91,7 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 func (w *walk) add(id string, stop bool) bool {
 	s := w.seen[id]
 	if s == nil {
-		c, err := w.d.store.peel(id, w.d.left)
+		c, err := w.d.store.commit(id)
 		if err != nil {
 			return stop && !errors.Is(err, errTooLong) || errors.Is(err, errNoCommit) || w.d.shallow[id]
 		}

@@ -80,12 +80,12 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	if len(tops) == 0 {
 		return nil, nil
 	}
-	f := newFiles(changes)
+	f := newFiles(changes, left)
 	defer f.close()
 	var out []*Dir
 	var dirs []*dir
 	for _, name := range f.dirs(tops) {
-		dirs = append(dirs, f.open(name, near, left))
+		dirs = append(dirs, f.open(name, near))
 	}
 	for _, d := range dirs {
 		for _, other := range dirs {
@@ -166,7 +166,6 @@ type dir struct {
 	path, common string
 	work, tree   string // the worktree; empty if there is none; and the top of the host for it
 	store        *store
-	left         *budget
 	packs        [2]map[string]string
 	shallow      map[string]bool
 	found        Dir
@@ -181,9 +180,9 @@ type dir struct {
 // main reports whether it is no worktree beside the one that the repository has.
 func (d *dir) main() bool { return d.path == d.common }
 
-func (f *files) open(name string, near []string, left *budget) *dir {
+func (f *files) open(name string, near []string) *dir {
 	top := topOf(name)
-	d := &dir{files: f, top: top, path: name, common: name, left: left, shown: map[string]bool{}, same: map[string]bool{}}
+	d := &dir{files: f, top: top, path: name, common: name, shown: map[string]bool{}, same: map[string]bool{}}
 	if text, _ := f.text(after, top, name+"/commondir", maxRef); text != "" {
 		if common := path.Join(name, strings.TrimSpace(text)); strings.HasPrefix(name, common+"/") {
 			d.common = common
@@ -194,7 +193,7 @@ func (f *files) open(name string, near []string, left *budget) *dir {
 	says := func(name, value string) bool {
 		return slices.ContainsFunc(keys, func(k gitconfig.Key) bool { return k.Name == name && strings.EqualFold(k.Value, value) })
 	}
-	d.store = &store{files: f, left: left, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
+	d.store = &store{files: f, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
 	if d.modeless = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
 		d.store.hashSize = sha256.Size
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
@@ -239,7 +238,7 @@ func (d *dir) locate(keys []gitconfig.Key, near []string) {
 // people work in is only verified.
 func (d *dir) check(ctx context.Context) (*Dir, error) {
 	if d.main() {
-		unseen, err := d.store.verify(ctx, d.left)
+		unseen, err := d.store.verify(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -287,7 +286,7 @@ func (d *dir) history(ctx context.Context) {
 	stops := func() map[string]bool {
 		all := d.refs(before)
 		maps.Copy(all, were)
-		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.had(id) })
+		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.has(before, id) })
 		return all
 	}
 	added, all := d.beyond(ctx, now, stops, maxCommits)
@@ -346,15 +345,10 @@ func (d *dir) contents(ctx context.Context, added []*commit, known map[string]*c
 
 // noCommit compares what a reference leads to if that is no commit.
 func (d *dir) noCommit(ctx context.Context, id string) {
-	kind, data, err := d.store.read(id, maxParsed)
-	for n := 0; kind == tagKind && err == nil && n < maxChain; n++ {
-		line, _, _ := strings.Cut(string(data), "\n")
-		id, _ = idOf(strings.TrimPrefix(line, "object "))
-		kind, data, err = d.store.read(id, maxParsed)
-	}
+	id, o, err := d.store.target(id)
 	switch {
-	case err != nil || kind == commitKind: // what is missing the walk tells
-	case kind == treeKind:
+	case err != nil && !errors.Is(err, errNoCommit) || o.kind == commitKind: // what is missing the walk tells
+	case o.kind == treeKind:
 		d.compareTree(ctx, Hex(id), id, nil, "", 0)
 	default:
 		d.found.More = true
@@ -368,14 +362,14 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
 		return
 	}
-	c, err := d.store.peel(is, d.left)
+	c, err := d.store.commit(is)
 	if err != nil {
 		d.found.More = true
 		return
 	}
 	var trees []string
 	for at, n := was, 0; at != "" && n < maxCommits; n++ {
-		p, err := d.store.peel(at, d.left)
+		p, err := d.store.commit(at)
 		if err != nil {
 			break
 		}
@@ -385,7 +379,7 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 		if at = ""; n == 0 {
 			trees = []string{p.tree}
 		}
-		if len(p.parents) > 0 && !r.Forward && d.store.had(c.id) {
+		if len(p.parents) > 0 && !r.Forward && d.store.has(before, c.id) {
 			at = p.parents[0]
 		}
 	}
@@ -479,7 +473,7 @@ func reach(known map[string]*commit, from string) map[string]bool {
 func (d *dir) commit(ctx context.Context, c *commit) {
 	var parents []string
 	for _, id := range c.parents {
-		if p, err := d.store.commit(id, d.left); err == nil {
+		if p, err := d.store.commit(id); err == nil {
 			parents = append(parents, p.tree)
 		} else if !d.shallow[c.id] {
 			d.found.More = true
@@ -492,7 +486,7 @@ const maxDepth = 256
 
 // compareTree compares what a tree has and no parent has there.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
-	names, entries, err := d.store.tree(tree, d.left)
+	names, entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
 		d.found.More = true
 		return
@@ -500,7 +494,7 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 	olds := make([]map[string]entry, len(parents))
 	gone := map[string]int{}
 	for i, p := range parents {
-		if _, olds[i], err = d.store.tree(p, d.left); err != nil {
+		if _, olds[i], err = d.store.tree(p); err != nil {
 			d.found.More = true
 		}
 		for name := range olds[i] {
@@ -542,7 +536,7 @@ func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	case err != nil || depth > maxDepth:
 		d.found.More = true
 	case isTree && (v == nil && gone || v != nil && v.Mode.IsDir()):
-		names, entries, err := d.store.tree(e.id, d.left)
+		names, entries, err := d.store.tree(e.id)
 		d.found.More = d.found.More || err != nil
 		for _, below := range names {
 			d.stays(entries[below], name+"/"+below, gone, depth+1)
@@ -619,7 +613,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, blobKind, []byte(v.Target)) == e.id, false, nil
 	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.modeless:
 		return false, false, nil
-	case !take(&d.left.files, v.Size):
+	case !take(&d.files.left.files, v.Size):
 		return false, false, errTooLong
 	case v.Size > maxParsed:
 		r, err := v.Open()
@@ -642,17 +636,17 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 
 // blob is what is held.
 func (d *dir) blob(e entry) *tool.Version {
-	kind, data, err := d.store.read(e.id, min(maxParsed, d.left.held))
-	if err == nil && (kind != blobKind || !take(&d.left.held, int64(len(data)))) {
+	o, err := d.store.read(e.id, min(maxParsed, d.files.left.held))
+	if err == nil && (o.kind != blobKind || !take(&d.files.left.held, int64(len(o.data)))) {
 		err = errTooLong
 	}
 	d.found.More = d.found.More || err != nil
-	v := &tool.Version{Mode: 0o644, Size: int64(len(data)), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), err
+	v := &tool.Version{Mode: 0o644, Size: int64(len(o.data)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(o.data)), err
 	}}
 	switch {
 	case e.mode&modeType == modeLink:
-		v.Mode, v.Target = fs.ModeSymlink|0o777, string(data)
+		v.Mode, v.Target = fs.ModeSymlink|0o777, string(o.data)
 	case e.mode&0o100 != 0:
 		v.Mode = 0o755
 	}
@@ -665,13 +659,13 @@ func (d *dir) index(ctx context.Context) error {
 	if c == nil || c[after] != nil && !regular(c[after]) {
 		return nil
 	}
-	was, err := readIndex(c[before], d.store.hashSize, d.left)
+	was, err := readIndex(c[before], d.store.hashSize, d.files.left)
 	if err != nil {
 		d.found.More = true // what was staged before is compared, too
 	}
-	is, err := readIndex(c[after], d.store.hashSize, d.left)
+	is, err := readIndex(c[after], d.store.hashSize, d.files.left)
 	if err == nil {
-		err = is.verify(d.store.hashSize, d.left)
+		err = is.verify(d.store.hashSize, d.files.left)
 	}
 	if errors.Is(err, errTrees) {
 		return &Lie{d.path + "/index", err.Error()}

@@ -211,12 +211,12 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 		maps.Copy(now, both[after])
 	}
 	for id := range now {
-		if !named[id] && !d.store.has(id) {
+		if !named[id] && !d.store.has(after, id) {
 			delete(now, id)
 		}
 	}
 	for id := range were {
-		if !d.store.had(id) {
+		if !d.store.has(before, id) {
 			delete(were, id) // what had a name before it was there
 		}
 		if were[id] {
