@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -347,8 +348,8 @@ func (d *dir) contents(ctx context.Context, added []*commit, known map[string]*c
 func (d *dir) noCommit(ctx context.Context, id string) {
 	id, o, err := d.store.target(id)
 	switch {
-	case err != nil && !errors.Is(err, errNoCommit) || o.kind == commitKind: // what is missing the walk tells
-	case o.kind == treeKind:
+	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // what is missing the walk tells
+	case o.kind == format.Tree:
 		d.compareTree(ctx, Hex(id), id, nil, "", 0)
 	default:
 		d.found.More = true
@@ -482,7 +483,7 @@ func (d *dir) commit(ctx context.Context, c *commit) {
 	d.compareTree(ctx, Hex(c.id), c.tree, parents, "", 0)
 }
 
-const maxDepth = 256
+const maxDepth = format.MaxDepth
 
 // compareTree compares what a tree has and no parent has there.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
@@ -508,13 +509,13 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 		if slices.ContainsFunc(olds, func(old map[string]entry) bool { return old[name] == e }) {
 			continue
 		}
-		if e.mode&modeType != modeTree {
+		if e.mode&format.ModeType != format.ModeTree {
 			d.compare(in, prefix+name, e)
 			continue
 		}
 		var below []string
 		for _, old := range olds {
-			if o := old[name]; o.mode&modeType == modeTree {
+			if o := old[name]; o.mode&format.ModeType == format.ModeTree {
 				below = append(below, o.id)
 			}
 		}
@@ -531,7 +532,7 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 // and with gone what was not there either: else its change tells.
 func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	v, err := d.worktree(name)
-	isTree := e.mode&modeType == modeTree
+	isTree := e.mode&format.ModeType == format.ModeTree
 	switch c := d.files.changed[d.work+"/"+name]; {
 	case err != nil || depth > maxDepth:
 		d.found.More = true
@@ -596,7 +597,7 @@ func (d *dir) compare(in, name string, e entry) {
 		return
 	}
 	h := Held{Commit: in, Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
-	if e.mode&modeType != modeGitlink {
+	if e.mode&format.ModeType != format.ModeGitlink {
 		h.After = d.blob(e)
 	}
 	d.found.Held = append(d.found.Held, h)
@@ -606,11 +607,11 @@ func (d *dir) compare(in, name string, e entry) {
 // of lines.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
-	switch link := e.mode&modeType == modeLink; {
-	case v == nil || e.mode&modeType == modeGitlink:
+	switch link := e.mode&format.ModeType == format.ModeLink; {
+	case v == nil || e.mode&format.ModeType == format.ModeGitlink:
 		return false, false, nil
 	case link:
-		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, blobKind, []byte(v.Target)) == e.id, false, nil
+		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, format.Blob, []byte(v.Target)) == e.id, false, nil
 	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.modeless:
 		return false, false, nil
 	case !take(&d.files.left.files, v.Size):
@@ -621,23 +622,23 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 			return false, false, err
 		}
 		defer r.Close()
-		h := begin(size, blobKind, v.Size)
+		h := begin(size, format.Blob, v.Size)
 		_, err = io.CopyN(h, r, v.Size)
 		return string(h.Sum(nil)) == e.id, false, err
 	}
 	data, err := content(v, maxParsed)
-	if err != nil || nameOf(size, blobKind, data) == e.id {
+	if err != nil || nameOf(size, format.Blob, data) == e.id {
 		return err == nil, false, err
 	}
 	lf := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	equal = len(lf) < len(data) && nameOf(size, blobKind, lf) == e.id
+	equal = len(lf) < len(data) && nameOf(size, format.Blob, lf) == e.id
 	return equal, equal, nil
 }
 
 // blob is what is held.
 func (d *dir) blob(e entry) *tool.Version {
 	o, err := d.store.read(e.id, min(maxParsed, d.files.left.held))
-	if err == nil && (o.kind != blobKind || !take(&d.files.left.held, int64(len(o.data)))) {
+	if err == nil && (o.kind != format.Blob || !take(&d.files.left.held, int64(len(o.data)))) {
 		err = errTooLong
 	}
 	d.found.More = d.found.More || err != nil
@@ -645,7 +646,7 @@ func (d *dir) blob(e entry) *tool.Version {
 		return io.NopCloser(bytes.NewReader(o.data)), err
 	}}
 	switch {
-	case e.mode&modeType == modeLink:
+	case e.mode&format.ModeType == format.ModeLink:
 		v.Mode, v.Target = fs.ModeSymlink|0o777, string(o.data)
 	case e.mode&0o100 != 0:
 		v.Mode = 0o755
@@ -675,11 +676,11 @@ func (d *dir) index(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case is == nil || is.flags&intentToAdd != 0:
-			if was != nil && was.flags&intentToAdd == 0 { // the next commit takes it out
+		case is == nil || is.flags&format.IntentToAdd != 0:
+			if was != nil && was.flags&format.IntentToAdd == 0 { // the next commit takes it out
 				d.stays(was.entry, was.name, true, 0)
 			}
-		case was == nil || was.entry != is.entry || was.flags&intentToAdd != 0:
+		case was == nil || was.entry != is.entry || was.flags&format.IntentToAdd != 0:
 			d.compare("", is.name, is.entry)
 		}
 		if is != nil && (was == nil && is.flags&told != 0 || was != nil && (was.flags^is.flags)&told != 0) {

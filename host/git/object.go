@@ -6,7 +6,6 @@ import (
 	"compress/zlib"
 	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,20 +13,11 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// Kinds of objects, with the numbers that packs have for them. The last two are deltas.
-const (
-	commitKind = iota + 1
-	treeKind
-	blobKind
-	tagKind
-	_
-	offsetDelta
-	nameDelta
-)
-
-var kinds = [...]string{commitKind: "commit", treeKind: "tree", blobKind: "blob", tagKind: "tag"}
+var kinds = [...]string{format.Commit: "commit", format.Tree: "tree", format.Blob: "blob", format.Tag: "tag"}
 
 // newHash is the hash whose sums have so many bytes.
 func newHash(size int) hash.Hash {
@@ -135,7 +125,7 @@ func (z *inflater) looseHeader(f *file) (kind int, size int64, err error) {
 	}
 	name, digits, _ := strings.Cut(string(head), " ")
 	size, err = strconv.ParseInt(digits, 10, 64)
-	for kind = commitKind; kind < len(kinds) && kinds[kind] != name; kind++ {
+	for kind = format.Commit; kind < len(kinds) && kinds[kind] != name; kind++ {
 	}
 	if err != nil || size < 0 || kind == len(kinds) || strconv.FormatInt(size, 10) != digits {
 		return 0, 0, errors.New("it is no object")
@@ -143,56 +133,16 @@ func (z *inflater) looseHeader(f *file) (kind int, size int64, err error) {
 	return kind, size, nil
 }
 
-// patch makes an object of its base and a delta. It fails if the delta is not one of
-// this base, or makes more than most bytes.
+// patch makes an object of its base and a delta, of at most so many bytes.
 func patch(base, delta []byte, most int64) ([]byte, error) {
-	bad := errors.New("a delta does not fit what it is a delta of")
-	was, n := binary.Uvarint(delta)
-	if n <= 0 || was != uint64(len(base)) {
-		return nil, bad
-	}
-	size, m := binary.Uvarint(delta[n:])
-	if m <= 0 {
-		return nil, bad
-	} else if size > uint64(most) {
+	data, size, ok := format.Patch(base, delta, int(most))
+	switch {
+	case size > uint64(most):
 		return nil, errTooLong
+	case !ok:
+		return nil, errors.New("a delta does not fit what it is a delta of")
 	}
-	delta = delta[n+m:]
-	out := make([]byte, 0, size)
-	for len(delta) > 0 {
-		op := delta[0]
-		delta = delta[1:]
-		if op&0x80 == 0 {
-			n := int(op)
-			if n == 0 || n > len(delta) || n > cap(out)-len(out) {
-				return nil, bad
-			}
-			out, delta = append(out, delta[:n]...), delta[n:]
-			continue
-		}
-		var word [8]byte // four of the offset, three of the length
-		for i := range 7 {
-			if op>>i&1 == 0 {
-				continue
-			}
-			if len(delta) == 0 {
-				return nil, bad
-			}
-			word[i], delta = delta[0], delta[1:]
-		}
-		from, n := int64(binary.LittleEndian.Uint32(word[:])), int64(binary.LittleEndian.Uint32(word[4:]))
-		if n == 0 {
-			n = 0x10000
-		}
-		if from+n > int64(len(base)) || n > int64(cap(out)-len(out)) {
-			return nil, bad
-		}
-		out = append(out, base[from:from+n]...)
-	}
-	if uint64(len(out)) != size {
-		return nil, bad
-	}
-	return out, nil
+	return data, nil
 }
 
 // commit is what is told of one, and what a commit-graph has of it.
@@ -235,15 +185,6 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 // maxSubject is how much of a message is looked at for its first line.
 const maxSubject = 1 << 10
 
-// The modes of entries of trees and of the index.
-const (
-	modeType    = 0o170000
-	modeTree    = 0o040000
-	modeFile    = 0o100000
-	modeLink    = 0o120000
-	modeGitlink = 0o160000
-)
-
 // entry is one of a tree or of the index.
 type entry struct {
 	mode uint32
@@ -254,28 +195,22 @@ type entry struct {
 func parseTree(hashSize int, data []byte) (names []string, entries map[string]entry, ok bool) {
 	entries = map[string]entry{}
 	for len(data) > 0 {
-		blank := bytes.IndexByte(data[:min(len(data), 8)], ' ')
-		end := bytes.IndexByte(data, 0)
-		if blank < 0 || end < blank || len(data)-end-1 < hashSize {
+		part, mode, id, rest, ok := format.TreeEntry(data, hashSize)
+		name := string(part)
+		if _, twice := entries[name]; !ok || twice || len(name) > format.MaxName {
 			return nil, nil, false
 		}
-		mode, err := strconv.ParseUint(string(data[:blank]), 8, 32)
-		name := string(data[blank+1 : end])
-		if _, twice := entries[name]; err != nil || twice || name == "" || len(name) > maxName {
-			return nil, nil, false
-		}
-		names = append(names, name)
-		entries[name] = entry{known(uint32(mode)), string(data[end+1 : end+1+hashSize])}
-		data = data[end+1+hashSize:]
+		names, data = append(names, name), rest
+		entries[name] = entry{known(mode), string(id)}
 	}
 	return names, entries, true
 }
 
 // known is a mode as git takes it: what is no file, link or tree is a submodule.
 func known(mode uint32) uint32 {
-	switch mode & modeType {
-	case modeFile, modeLink, modeTree:
+	switch mode & format.ModeType {
+	case format.ModeFile, format.ModeLink, format.ModeTree:
 		return mode
 	}
-	return modeGitlink
+	return format.ModeGitlink
 }

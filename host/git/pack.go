@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"sort"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // pack is a packfile with its index, see gitformat-pack(5).
@@ -118,42 +120,20 @@ type head struct {
 
 func (p *pack) head(off int64) (h head, err error) {
 	bad := &Lie{p.path + ".pack", "it has no object where its index says"}
-	b := make([]byte, 20+p.hashSize)
+	b := make([]byte, format.MaxHead+p.hashSize)
 	n, err := p.pack.ReadAt(b, off)
-	if off < packHeader || n < 2 || err != nil && err != io.EOF {
+	f, ok := format.ParseHead(b[:n], p.hashSize)
+	if h = (head{kind: f.Kind, size: int64(f.Size), base: off - f.Back}); !ok || off < packHeader || err != nil && err != io.EOF {
 		return h, bad
 	}
-	c, i := b[0], 1
-	h.kind, h.size = int(c>>4&7), int64(c&15)
-	for shift := 4; c&0x80 != 0; shift += 7 {
-		if shift > 53 || i == n {
-			return h, bad
-		}
-		c = b[i]
-		h.size |= int64(c&0x7f) << shift
-		i++
-	}
-	switch h.kind {
-	case commitKind, treeKind, blobKind, tagKind:
-	case offsetDelta:
-		back, used := offsetIn(b[i:n])
-		if h.base = off - back; used == 0 || back <= 0 {
-			return h, bad
-		}
-		i += used
-	case nameDelta:
-		if i+p.hashSize > n {
-			return h, bad
-		}
-		at, ok := p.find(string(b[i : i+p.hashSize]))
+	if f.Kind == format.NameDelta {
+		at, ok := p.find(string(f.Base))
 		if !ok {
 			return h, &Lie{p.path + ".pack", "it has a delta of what is not in it"}
 		}
-		h.base, i = p.offset(at), i+p.hashSize
-	default:
-		return h, bad
+		h.base = p.offset(at)
 	}
-	h.at, h.end = off+int64(i), p.pack.size
+	h.at, h.end = off+int64(f.Len), p.pack.size
 	if p.ends != nil {
 		if h.end, h.exact = p.ends[off]; !h.exact {
 			return h, &Lie{p.path + ".pack", "it has a delta of what is not in it"}
@@ -163,19 +143,6 @@ func (p *pack) head(off int64) (h head, err error) {
 		return h, &Lie{p.path + ".pack", "an object does not have the size that it says"}
 	}
 	return h, nil
-}
-
-// offsetIn reads a number as deltas have it, and version 4 of an index.
-func offsetIn(data []byte) (value int64, used int) {
-	for used < len(data) && used < 9 {
-		b := data[used]
-		value = value<<7 | int64(b&0x7f)
-		if used++; b&0x80 == 0 {
-			return value, used
-		}
-		value++
-	}
-	return 0, 0
 }
 
 const (
@@ -203,7 +170,7 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 		case h.size > most, len(heads) > maxChain, !take(left, h.size):
 			return o, errTooLong
 		}
-		if h.kind < offsetDelta {
+		if h.kind < format.OffsetDelta {
 			o.kind = h.kind
 			break
 		}
@@ -211,7 +178,7 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	}
 	for i, h := range slices.Backward(heads) {
 		data, err := p.z.read(p.pack, h)
-		if err == nil && h.kind >= offsetDelta {
+		if err == nil && h.kind >= format.OffsetDelta {
 			data, err = patch(o.data, data, min(most, *left))
 			take(left, int64(len(data)))
 		}
@@ -296,7 +263,7 @@ func (p *pack) verify(ctx context.Context, left *int64) error {
 func (p *pack) verifyObject(at placed, left *int64) error {
 	h, err := p.head(at.off)
 	var name string
-	if err == nil && h.kind < offsetDelta && h.size > maxParsed { // it is not held
+	if err == nil && h.kind < format.OffsetDelta && h.size > maxParsed { // it is not held
 		if !take(left, h.size) {
 			return errTooLong
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -84,16 +85,8 @@ func (d *dir) packed(s side) map[string]string {
 	return d.packs[s]
 }
 
-// valid reports whether git takes a name for that of a reference, see
-// git-check-ref-format(1).
-func valid(name string) bool {
-	odd := func(part string) bool {
-		return part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock")
-	}
-	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) }) &&
-		!strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.HasSuffix(name, ".") &&
-		strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(strings.Split(name, "/"), odd)
-}
+// valid reports whether git takes a name for that of a reference.
+func valid(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
 // moved lists the references that are others after.
 func (d *dir) moved() (names []string) {

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // What is looked at at most, for one change set.
@@ -216,7 +218,7 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 func (s *store) target(id string) (_ string, o object, err error) {
 	for range maxChain {
 		o, err = s.read(id, maxParsed)
-		if err != nil || o.kind != tagKind {
+		if err != nil || o.kind != format.Tag {
 			return id, o, err
 		}
 		line, _, _ := strings.Cut(string(o.data), "\n")
@@ -240,7 +242,7 @@ func (s *store) commit(id string) (*commit, error) {
 		return nil, err
 	}
 	c, ok := parseCommit(id, o.data)
-	if o.kind != commitKind || !ok {
+	if o.kind != format.Commit || !ok {
 		return nil, errNoCommit
 	}
 	return c, nil
@@ -259,7 +261,7 @@ func (s *store) tree(id string) (names []string, entries map[string]entry, err e
 		return nil, nil, err
 	}
 	names, entries, ok := parseTree(s.hashSize, o.data)
-	if o.kind != treeKind || !ok {
+	if o.kind != format.Tree || !ok {
 		return nil, nil, errors.New("it is no tree")
 	}
 	return names, entries, nil

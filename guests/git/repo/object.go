@@ -3,6 +3,7 @@ package repo
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 const (
@@ -103,7 +106,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if chain = append(chain, step{p, off, e.at, int(e.size)}); len(chain) > maxChain {
 			return 0, nil, false, Corrupt("%s.pack has a chain of more than %d deltas", p.name, maxChain)
 		}
-		if off = e.base; e.kind == kindNameDelta {
+		if off = e.base; e.kind == format.NameDelta {
 			base, at, err := r.findPacked(e.name)
 			if err != nil {
 				return 0, nil, false, err
@@ -133,7 +136,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if err := r.inflate(s.p, s.at, delta, false); err != nil {
 			return 0, nil, false, err
 		}
-		out, size, ok := apply(data, delta, most)
+		out, size, ok := format.Patch(data, delta, most)
 		if size > uint64(most) {
 			return 0, nil, false, tooLargeIn(s.p, most)
 		} else if !ok {
@@ -176,9 +179,9 @@ func (r *Repo) Size(id ID) (uint64, error) {
 	if err := r.inflate(p, e.at, head, true); err != nil {
 		return 0, err
 	}
-	_, rest, ok := varint(head)
-	size, _, ok2 := varint(rest)
-	if !ok || !ok2 {
+	_, n := binary.Uvarint(head)
+	size, m := binary.Uvarint(head[max(n, 0):])
+	if n <= 0 || m <= 0 {
 		return 0, Corrupt("%s.pack has a delta at %d without a size", p.name, off)
 	}
 	return size, nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -175,7 +176,7 @@ func (r *Repo) named(name string) (ID, error) {
 	if id, ok := parseID(strings.ToLower(name)); ok {
 		return id, nil
 	}
-	if validRef(name) {
+	if format.IsRef(name) {
 		for _, form := range []string{"", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"} {
 			if form == "" && !strings.HasPrefix(name, "refs/") && !rootRef(name) {
 				continue
