@@ -1,8 +1,7 @@
 package repo
 
 import (
-	"bytes"
-	"compress/zlib"
+	"container/list"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -167,8 +166,8 @@ func (r *Repo) Size(id ID) (uint64, error) {
 		if err != nil {
 			return 0, r.missing(id)
 		}
-		defer f.Close()
-		_, size, _, err := r.zlib.header(f)
+		defer f.f.Close()
+		_, size, _, err := r.looseHeader(f)
 		return size, err
 	}
 	e, err := p.entry(off)
@@ -202,10 +201,10 @@ func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 // maxLooseHeader is the longest kind with the longest size.
 const maxLooseHeader = 32
 
-func (r *Repo) openLoose(id ID) (f *os.File, err error) {
+func (r *Repo) openLoose(id ID) (f *file, err error) {
 	name := id.String()
 	for _, dir := range r.objects {
-		if f, err = os.Open(filepath.Join(dir, name[:2], name[2:])); err == nil {
+		if f, err = r.pages.open(filepath.Join(dir, name[:2], name[2:])); err == nil {
 			break
 		}
 	}
@@ -217,75 +216,38 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 	if err != nil {
 		return 0, nil, false, err
 	}
-	defer f.Close()
-	kind, data, cut, err := r.zlib.read(f, most)
+	defer f.f.Close()
+	kind, size, begin, err := r.looseHeader(f)
+	cut := size > uint64(most)
+	var data []byte
+	if err == nil {
+		data = make([]byte, begin+int(min(size, uint64(most))))
+		err = r.inflater.inflate(&reader{f: f}, data, cut)
+	}
 	r.Spend(workLoose + len(data)/perLoose)
 	if err != nil {
 		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}
-	return kind, data, cut, nil
+	return kind, data[begin:], cut, nil
 }
 
-// looseReader is used again, because what it needs is large.
-type looseReader struct{ z io.ReadCloser }
-
-// header reads the kind of an object and its size, and rest, which is some of what
-// follows.
-func (l *looseReader) header(f io.Reader) (kind Kind, size uint64, rest []byte, err error) {
-	if l.z == nil {
-		l.z, err = zlib.NewReader(f)
-	} else {
-		err = l.z.(zlib.Resetter).Reset(f, nil)
-	}
-	if err != nil {
-		return 0, 0, nil, err
-	}
+// looseHeader reads the kind of an object and its size, and says where its content begins.
+func (r *Repo) looseHeader(f *file) (kind Kind, size uint64, begin int, err error) {
 	head := make([]byte, maxLooseHeader)
-	n, err := io.ReadFull(l.z, head)
-	if err != nil && err != io.ErrUnexpectedEOF {
-		return 0, 0, nil, err
+	if r.inflater.inflate(&reader{f: f}, head, true) != nil {
+		head = head[:r.inflater.at] // there may be no more
 	}
-	head = head[:n]
-	end := bytes.IndexByte(head, 0)
-	if end < 0 {
-		return 0, 0, nil, errors.New("it has no header")
-	}
-	word, number, _ := strings.Cut(string(head[:end]), " ")
+	text, _, ok := strings.Cut(string(head), "\x00")
+	word, number, _ := strings.Cut(text, " ")
 	for k := KindCommit; k <= KindTag; k++ {
 		if k.String() == word {
 			kind = k
 		}
 	}
-	size, err = strconv.ParseUint(number, 10, 63)
-	if kind == 0 || err != nil {
-		return 0, 0, nil, errors.New("its header is not one of git")
+	if size, err = strconv.ParseUint(number, 10, 63); !ok || kind == 0 || err != nil {
+		err = errors.New("its header is not one of git")
 	}
-	return kind, size, head[end+1:], nil
-}
-
-func (l *looseReader) read(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
-	kind, size, head, err := l.header(f)
-	if err != nil {
-		return 0, nil, false, err
-	}
-	if uint64(len(head)) > size {
-		return 0, nil, false, errLonger
-	}
-	if cut = size > uint64(most); cut {
-		size = uint64(most)
-	}
-	data = make([]byte, size)
-	if _, err := io.ReadFull(l.z, data[copy(data, head):]); err != nil || cut {
-		return kind, data, cut, err
-	}
-	// To read on also has the checksum compared.
-	var more [1]byte
-	if n, err := io.ReadFull(l.z, more[:]); n > 0 {
-		return 0, nil, false, errLonger
-	} else if err != io.EOF {
-		return 0, nil, false, err
-	}
-	return kind, data, false, nil
+	return kind, size, len(text) + 1, err
 }
 
 const (
@@ -295,10 +257,9 @@ const (
 
 // cache keeps objects of packs: most of them are what others are deltas of.
 type cache struct {
-	objects map[place]*cached
+	objects map[place]*list.Element // with a *cached
+	used    list.List               // the last one first
 	size    int
-	first   *cached // used last
-	last    *cached
 }
 
 type place struct {
@@ -308,60 +269,34 @@ type place struct {
 
 type cached struct {
 	place
-	kind          Kind
-	data          []byte
-	before, after *cached
+	kind Kind
+	data []byte
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {
-	o := c.objects[place{p, off}]
-	if o == nil {
+	e := c.objects[place{p, off}]
+	if e == nil {
 		return 0, nil
 	}
-	c.unlink(o)
-	c.link(o)
+	c.used.MoveToFront(e)
+	o := e.Value.(*cached)
 	return o.kind, o.data
 }
 
 func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
-	if len(data) == 0 || len(data) > maxCacheObject || c.objects[place{p, off}] != nil {
+	at := place{p, off}
+	if len(data) == 0 || len(data) > maxCacheObject || c.objects[at] != nil {
 		return
 	}
 	if c.objects == nil {
-		c.objects = map[place]*cached{}
+		c.objects = map[place]*list.Element{}
 	}
-	o := &cached{place: place{p, off}, kind: kind, data: data}
-	c.objects[o.place] = o
-	c.link(o)
+	c.objects[at] = c.used.PushFront(&cached{at, kind, data})
 	const overhead = 128
 	for c.size += len(data) + overhead; c.size > maxCache; {
-		old := c.last
-		c.unlink(old)
+		old := c.used.Remove(c.used.Back()).(*cached)
 		delete(c.objects, old.place)
 		c.size -= len(old.data) + overhead
-	}
-}
-
-func (c *cache) link(o *cached) {
-	o.before, o.after = nil, c.first
-	if c.first != nil {
-		c.first.before = o
-	} else {
-		c.last = o
-	}
-	c.first = o
-}
-
-func (c *cache) unlink(o *cached) {
-	if o.before != nil {
-		o.before.after = o.after
-	} else {
-		c.first = o.after
-	}
-	if o.after != nil {
-		o.after.before = o.before
-	} else {
-		c.last = o.before
 	}
 }
 

@@ -65,10 +65,9 @@ type Repo struct {
 	most      int          // how much of it may be done
 	pages     pages
 	cache     cache
-	inflater  inflater    // of packs
-	delta     []byte      // room for one, used again
-	zlib      looseReader // of loose objects
-	objects   []string    // directories of objects: the own one first
+	inflater  inflater
+	delta     []byte   // room for one, used again
+	objects   []string // directories of objects: the own one first
 	packs     []*pack
 	graphs    []*graph // the layers of a commit-graph, the lowest first
 	graphed   bool     // they were looked for
