@@ -30,7 +30,6 @@ type files struct {
 	changed map[string]*[2]*tool.Version
 	in      map[string][]string // the names that are changed in each directory
 	roots   map[string]beneath.Root
-	closed  bool // the roots are
 	left    *budget
 }
 
@@ -58,9 +57,8 @@ func newFiles(changes []tool.Change, left *budget) *files {
 	return f
 }
 
-// close closes the roots. What was found can be opened all the same.
+// close closes the roots.
 func (f *files) close() {
-	f.closed = true
 	for _, r := range f.roots {
 		if r != nil {
 			_ = r.Close()
@@ -100,15 +98,12 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 		return nil, err
 	}
 	v := &tool.Version{Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-		if !f.closed {
-			return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
-		}
-		again, _, err := beneath.Open(filepath.FromSlash(top))
+		root, _, err := beneath.Open(filepath.FromSlash(top)) // what was found can be opened later, too
 		if err != nil {
 			return nil, err
 		}
-		defer again.Close()
-		return again.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
+		defer root.Close()
+		return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
 	}}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		v.Target, err = root.Readlink(rel)

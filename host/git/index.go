@@ -199,33 +199,12 @@ func negligible(c tool.Change, left *budget) bool {
 	case rel != "index" || c.Kind != tool.Modified || !regular(c.Before) || c.Before.Mode != c.After.Mode:
 		return false
 	}
-	was, wasSize := sumOf(c.Before, left)
-	is, isSize := sumOf(c.After, left)
-	if wasSize == 0 || wasSize != isSize {
-		return false
-	}
-	x, err := parseIndex(was, wasSize, left)
-	if err != nil {
-		return false
-	}
-	y, err := parseIndex(is, isSize, left)
-	return err == nil && slices.Equal(x.entries, y.entries) && bytes.Equal(x.rest, y.rest)
-}
-
-// sumOf reads an index, and tells by its sum which hash it has; 0 if that is neither.
-func sumOf(v *tool.Version, left *budget) (data []byte, hashSize int) {
-	if !take(&left.index, v.Size) {
-		return nil, 0
-	}
-	data, err := content(v, maxIndex)
 	for _, size := range []int{sha1.Size, sha256.Size} {
-		if err == nil && len(data) > size {
-			h := newHash(size)
-			h.Write(data[:len(data)-size])
-			if bytes.Equal(h.Sum(nil), data[len(data)-size:]) {
-				return data, size
-			}
+		was, err := readIndex(c.Before, size, left)
+		is, err2 := readIndex(c.After, size, left)
+		if err == nil && err2 == nil {
+			return slices.Equal(was.entries, is.entries) && bytes.Equal(was.rest, is.rest)
 		}
 	}
-	return nil, 0
+	return false
 }

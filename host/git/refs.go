@@ -35,6 +35,11 @@ func (d *dir) ref(s side, name string) string {
 	if strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		in = d.common
 	}
+	return d.refIn(s, in, name)
+}
+
+// refIn is ref of one that is in a git directory.
+func (d *dir) refIn(s side, in, name string) string {
 	v, err := d.files.version(s, d.top, path.Join(in, name))
 	if err == nil && (v == nil || v.Mode.IsDir()) {
 		return d.packed(s)[name]
@@ -98,11 +103,10 @@ func (d *dir) moved() (names []string) {
 		}
 	}
 	if d.main() && d.files.changed[d.common+"/packed-refs"] != nil {
-		for name := range maps.Keys(d.packed(before)) {
-			all[name] = true
-		}
-		for name := range maps.Keys(d.packed(after)) {
-			all[name] = true
+		for s := range d.packs {
+			for name := range d.packed(side(s)) {
+				all[name] = true
+			}
 		}
 	}
 	for name := range all {
@@ -116,44 +120,38 @@ func (d *dir) moved() (names []string) {
 
 // refs are the objects of all references, of HEAD in all worktrees, and of the stash.
 func (d *dir) refs(s side) map[string]bool {
-	ids := map[string]bool{}
-	add := func(text string) {
-		if id, ok := idOf(text); ok && len(ids) < maxRefs {
-			ids[id] = true
-		}
+	names := map[string]bool{"HEAD": true}
+	for name := range d.packed(s) {
+		names[name] = true
 	}
-	for name, id := range d.packed(s) {
-		if v, err := d.files.version(s, d.top, d.common+"/"+name); err == nil && (v == nil || v.Mode.IsDir()) {
-			add(id)
-		}
-	}
-	heads := func(name string) bool {
-		in, worktree := strings.CutSuffix(strings.TrimPrefix(name, "worktrees/"), "/HEAD")
-		for _, part := range []string{"/gitdir", "/commondir"} {
-			v, err := d.files.version(s, d.top, d.common+"/worktrees/"+in+part)
-			worktree = worktree && err == nil && regular(v)
-		}
-		return name == "HEAD" || valid(name) || worktree && name == "worktrees/"+in+"/HEAD" && !strings.Contains(in, "/")
+	is := func(name string, ok func(*tool.Version) bool) bool {
+		v, err := d.files.version(s, d.top, d.common+"/"+name)
+		return err == nil && v != nil && ok(v)
 	}
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
-		for _, name := range d.files.list(s, d.top, dir) {
-			v, err := d.files.version(s, d.top, dir+"/"+name)
-			switch {
-			case err != nil || v == nil || len(ids) >= maxRefs:
-			case v.Mode.IsDir() && depth < maxPaths && (depth > 0 || dir != d.common || name == "refs" || name == "worktrees"):
-				walk(dir+"/"+name, depth+1)
-			case regular(v) && heads(strings.TrimPrefix(dir+"/"+name, d.common+"/")):
-				if data, err := content(v, maxRef); err == nil {
-					add(held(string(data)))
-				}
+		for _, name := range d.files.list(s, d.top, d.common+"/"+dir) {
+			name = dir + "/" + name
+			if valid(name) && len(names) < maxRefs && is(name, regular) {
+				names[name] = true
+			} else if depth < maxPaths && is(name, func(v *tool.Version) bool { return v.Mode.IsDir() }) {
+				walk(name, depth+1)
 			}
 		}
 	}
-	walk(d.common, 0)
+	walk("refs", 0)
+	for _, name := range d.files.list(s, d.top, d.common+"/worktrees") {
+		name = "worktrees/" + name
+		if is(name+"/gitdir", regular) && is(name+"/commondir", regular) {
+			names[name+"/HEAD"] = true
+		}
+	}
 	text, _ := d.files.text(s, d.top, d.common+"/logs/refs/stash", maxLog)
-	for id := range mentioned(text) {
-		ids[id] = true
+	ids := mentioned(text)
+	for name := range names {
+		if id, ok := idOf(d.refIn(s, d.common, name)); ok {
+			ids[id] = true
+		}
 	}
 	return ids
 }
