@@ -195,24 +195,26 @@ func (x *Index) Entry(path string) *IndexEntry {
 	if x == nil {
 		return nil
 	}
-	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
+	i := x.find(path)
 	if i == len(x.Entries) || x.Entries[i].Path != path {
 		return nil
 	}
 	return &x.Entries[i]
 }
 
+// find is where the first entry of a path is, or would be.
+func (x *Index) find(path string) int {
+	return sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
+}
+
 // Has reports whether there is a file or a directory of a path.
 func (x *Index) Has(path string) bool {
-	if x.Entry(path) != nil {
-		return true
-	}
 	if x == nil {
 		return false
 	}
 	below := path + "/"
-	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= below })
-	return i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
+	i := x.find(below)
+	return x.Entry(path) != nil || i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
 }
 
 // Same reports how many entries from the i-th on are exactly the tree of a directory,

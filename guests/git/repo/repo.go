@@ -138,11 +138,9 @@ func openAt(dir string, check func() error) (*Repo, error) {
 
 // isRepository decides as git does. What a worktree shares is elsewhere.
 func isRepository(dir string) bool {
-	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(dir, "commondir"))
-	return err == nil || isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs"))
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	_, err2 := os.Stat(filepath.Join(dir, "commondir"))
+	return err == nil && err2 == nil || isBare(dir)
 }
 
 func isBare(dir string) bool {
