@@ -105,3 +105,31 @@ func (w *walk) add(id string, stop bool) bool {
 	w.queue, s.queued = slices.Insert(w.queue, at, s), true
 	return true
 }
+
+// between lists the commits that one leads to, and another does not.
+func (d *dir) between(ctx context.Context, not, id string, most int) (found []*commit, all bool) {
+	return d.beyond(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, most)
+}
+
+// reach lists those of some commits that one leads to by way of these. seen are all that
+// it leads to so.
+func reach(among []*commit, from string) (reached []*commit, seen map[string]bool) {
+	known := map[string]*commit{}
+	for _, c := range among {
+		known[c.id] = c
+	}
+	seen = map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		c := known[queue[0]]
+		if c == nil {
+			continue
+		}
+		for _, p := range c.parents {
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(among), func(c *commit) bool { return !seen[c.id] }), seen
+}

@@ -53,6 +53,8 @@ type Ref struct {
 	Lost          []string // subjects of commits that no reference leads to any more
 	LostMore      bool
 	Forward       bool // it leads to what it led to before, too
+
+	was, is string // the ids that it held; empty if it held none
 }
 
 // Held is a file that a commit or the index holds and the worktree does not, or not so.
@@ -77,15 +79,11 @@ func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, 
 }
 
 func check(ctx context.Context, changes []tool.Change, left *budget, near []string) ([]*Dir, error) {
-	tops := topsOf(changes)
-	if len(tops) == 0 {
-		return nil, nil
-	}
 	f := newFiles(changes, left)
 	defer f.close()
 	var out []*Dir
 	var dirs []*dir
-	for _, name := range f.dirs(tops) {
+	for _, name := range f.dirs() {
 		dirs = append(dirs, f.open(name, near))
 	}
 	for _, d := range dirs {
@@ -106,35 +104,26 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	return out, nil
 }
 
-// topsOf lists the directories that changes are in and that may be git directories: those
-// called .git, and those of objects that are changed.
-func topsOf(changes []tool.Change) map[string]bool {
-	found := map[string]bool{}
-	for _, c := range changes {
-		name := filepath.ToSlash(c.Path) + "/"
-		if i := strings.Index(name, "/.git/"); i >= 0 {
-			found[name[:i+len("/.git")]] = true
-			for _, part := range []string{"/modules/", "/worktrees/"} {
-				if strings.HasPrefix(name[i+len("/.git"):], part) {
-					found[path.Dir(strings.TrimSuffix(name, "/"))] = true
-				}
+// dirs lists the git directories that changes are in: those called .git, and what git
+// takes for one in there, or has objects that are changed.
+func (f *files) dirs() (names []string) {
+	seen := map[string]bool{}
+	for name, c := range f.changed {
+		if i := strings.Index(name+"/", "/.git/"); i >= 0 {
+			git := name[:i+len("/.git")]
+			names = append(names, git)
+			if !strings.HasPrefix(name, git+"/modules/") && !strings.HasPrefix(name, git+"/worktrees/") {
+				continue
 			}
-		} else if i := strings.LastIndex(name, "/objects/"); i >= 0 && c.After != nil {
-			found[name[:i]] = true
+			name = path.Dir(name)
+		} else if i := strings.LastIndex(name, "/objects/"); i >= 0 && c[after] != nil {
+			name = name[:i]
+		} else {
+			continue
 		}
-	}
-	return found
-}
-
-// dirs lists the git directories in which, or above which, these are.
-func (f *files) dirs(tops map[string]bool) (names []string) {
-	for name := range tops {
-		for top := topOf(name); strings.HasPrefix(name, top); name = path.Dir(name) {
-			if path.Base(name) == ".git" || f.isDir(name, top) {
+		for top := topOf(name); strings.HasPrefix(name, top) && !seen[name]; name = path.Dir(name) {
+			if seen[name] = true; f.isDir(name, top) {
 				names = append(names, name)
-				break
-			}
-			if name == top {
 				break
 			}
 		}
@@ -174,8 +163,8 @@ type dir struct {
 	modeless     bool            // the mode of a file says nothing
 	shown        map[string]bool // what is held
 	same         map[string]bool
-	near         []*dir // those of others in which what is compared may lie
-	quiet        bool   // what is as in the worktree is not told
+	leads        map[string]bool // what HEAD leads to by way of new commits
+	quiet        bool            // what is as in the worktree is not told
 }
 
 // main reports whether it is no worktree beside the one that the repository has.
@@ -266,22 +255,17 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	return &d.found, ctx.Err()
 }
 
-// history finds out which commits come and go.
+// history finds out which commits come and go, and compares what they, branches and HEAD
+// hold with the worktree.
 func (d *dir) history(ctx context.Context) {
 	now, were, more := d.mentions()
-	names := d.moved()
-	ids := [2][]string{before: make([]string, len(names)), after: make([]string, len(names))}
-	for i, name := range names {
-		for s := range ids {
-			if id, ok := idOf(d.ref(side(s), name)); ok {
-				ids[s][i] = id
-			}
+	d.found.Refs = d.moved()
+	for _, r := range d.found.Refs {
+		if r.is != "" && !were[r.is] {
+			now[r.is] = true // also of packed-refs
 		}
-		if id := ids[after][i]; id != "" && !were[id] {
-			now[id] = true // also of packed-refs
-		}
-		if id := ids[after][i]; id != "" && id != ids[before][i] {
-			d.noCommit(ctx, id)
+		if r.is != "" && r.is != r.was {
+			d.noCommit(ctx, r.is)
 		}
 	}
 	stops := func() map[string]bool {
@@ -293,55 +277,46 @@ func (d *dir) history(ctx context.Context) {
 	added, all := d.beyond(ctx, now, stops, maxCommits)
 	d.found.Commits, d.found.Older = len(added), len(added) == maxCommits && !all
 	d.found.More = d.found.More || more || !all && !d.found.Older
-	known := byID(added)
 	left := map[string]bool{} // what references led to, and new commits do not
-	for i := range names {
-		r := Ref{Name: names[i], Before: d.ref(before, names[i]), After: d.ref(after, names[i])}
-		reached := reach(known, ids[after][i])
-		for _, c := range added {
-			if reached[c.id] {
-				r.New++
+	for i := range d.found.Refs {
+		r := &d.found.Refs[i]
+		reached, seen := reach(added, r.is)
+		r.New = len(reached)
+		for _, c := range reached {
+			if c.id == r.is {
+				r.Subject = c.subject
 			}
 		}
-		if c := known[ids[after][i]]; c != nil {
-			r.Subject = c.subject
+		if r.Forward = seen[r.was]; r.was != "" && !r.Forward {
+			left[r.was] = true
 		}
-		if r.Forward = reached[ids[before][i]]; ids[before][i] != "" && !r.Forward {
-			left[ids[before][i]] = true
-		}
-		d.found.Refs = append(d.found.Refs, r)
 	}
-	d.lost(ctx, ids, left)
-	d.stashes()
-	d.contents(ctx, added, known)
-	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
-}
-
-// stashes finds out which are new and which are gone.
-func (d *dir) stashes() {
+	d.lost(ctx, left)
 	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
 		var ok, ok2 bool
 		d.found.Dropped, ok = Dropped(c[before], c[after])
 		d.found.Stashed, ok2 = Dropped(c[after], c[before])
 		d.found.More = d.found.More || !ok || !ok2
 	}
-}
-
-// contents compares what commits, branches and HEAD hold with the worktree.
-func (d *dir) contents(ctx context.Context, added []*commit, known map[string]*commit) {
-	lead := map[*dir]map[string]bool{}
 	for _, other := range d.others {
-		lead[other] = reach(known, other.head())
+		_, other.leads = reach(added, other.resolve(after, other.ref(after, "HEAD")))
 	}
 	for _, c := range added {
-		d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return !lead[other][c.id] })
-		d.commit(ctx, c)
+		var parents []string
+		for _, id := range c.parents {
+			if p, err := d.store.commit(id); err == nil {
+				parents = append(parents, p.tree)
+			} else if !d.shallow[c.id] {
+				d.found.More = true
+			}
+		}
+		d.compareTree(ctx, c.id, c.tree, parents, "", 0)
 	}
-	d.near = nil
 	for i := range d.found.Refs {
 		d.gains(ctx, &d.found.Refs[i])
 	}
 	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
 }
 
 // noCommit compares what a reference leads to if that is no commit.
@@ -350,7 +325,7 @@ func (d *dir) noCommit(ctx context.Context, id string) {
 	switch {
 	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // what is missing the walk tells
 	case o.kind == format.Tree:
-		d.compareTree(ctx, Hex(id), id, nil, "", 0)
+		d.compareTree(ctx, id, id, nil, "", 0)
 	default:
 		d.found.More = true
 	}
@@ -385,17 +360,13 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 		}
 	}
 	if r.Name != "HEAD" {
-		gained, _ := d.beyond(ctx, map[string]bool{is: true}, func() map[string]bool { return map[string]bool{was: true} }, maxCommits)
+		gained, _ := d.between(ctx, was, is, maxCommits)
 		r.Gained = max(len(gained)-r.New, 0)
 	}
-	d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return other.head() != is })
 	d.quiet = true
-	d.compareTree(ctx, Hex(c.id), c.tree, trees, "", 0)
-	d.quiet, d.near = false, nil
+	d.compareTree(ctx, c.id, c.tree, trees, "", 0)
+	d.quiet = false
 }
-
-// head is the object that HEAD leads to.
-func (d *dir) head() string { return d.resolve(after, d.ref(after, "HEAD")) }
 
 // resolve is the object that a reference which holds this leads to.
 func (d *dir) resolve(s side, text string) string {
@@ -415,73 +386,28 @@ const maxSymbolic = 5
 
 // lost finds out which commits no reference leads to any more, of those that references
 // led to before and that were left.
-func (d *dir) lost(ctx context.Context, ids [2][]string, left map[string]bool) {
+func (d *dir) lost(ctx context.Context, left map[string]bool) {
 	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
-	gone := byID(lost)
 	for i := range d.found.Refs {
-		r, was := &d.found.Refs[i], ids[before][i]
-		if !left[was] || r.Forward {
+		r := &d.found.Refs[i]
+		if !left[r.was] || r.Forward {
 			continue
 		}
-		reached := reach(gone, was)
-		for _, c := range lost {
-			if reached[c.id] {
-				r.Lost = append(r.Lost, c.subject)
-			}
+		reached, _ := reach(lost, r.was)
+		for _, c := range reached {
+			r.Lost = append(r.Lost, c.subject)
 		}
 		r.LostMore = !all
-		r.Forward = all && len(r.Lost) == 0 && ids[after][i] != "" && len(left) <= maxFollowed && d.follows(ctx, ids[after][i], was)
+		if all && len(r.Lost) == 0 && r.is != "" && len(left) <= maxFollowed {
+			behind, all := d.between(ctx, r.is, r.was, 1)
+			r.Forward = all && len(behind) == 0
+		}
 	}
 }
 
 // maxFollowed is how many references are moved at most of which it is looked up whether
 // they move forward.
 const maxFollowed = 20
-
-func byID(commits []*commit) map[string]*commit {
-	out := map[string]*commit{}
-	for _, c := range commits {
-		out[c.id] = c
-	}
-	return out
-}
-
-// follows reports whether a commit leads to another.
-func (d *dir) follows(ctx context.Context, id, to string) bool {
-	lost, all := d.beyond(ctx, map[string]bool{to: true}, func() map[string]bool { return map[string]bool{id: true} }, 1)
-	return all && len(lost) == 0
-}
-
-// reach are the commits that one leads to by way of known ones.
-func reach(known map[string]*commit, from string) map[string]bool {
-	seen := map[string]bool{from: true}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		c := known[queue[0]]
-		if c == nil {
-			continue
-		}
-		for _, p := range c.parents {
-			if !seen[p] {
-				seen[p] = true
-				queue = append(queue, p)
-			}
-		}
-	}
-	return seen
-}
-
-// commit compares what a commit has changed with the worktree.
-func (d *dir) commit(ctx context.Context, c *commit) {
-	var parents []string
-	for _, id := range c.parents {
-		if p, err := d.store.commit(id); err == nil {
-			parents = append(parents, p.tree)
-		} else if !d.shallow[c.id] {
-			d.found.More = true
-		}
-	}
-	d.compareTree(ctx, Hex(c.id), c.tree, parents, "", 0)
-}
 
 const maxDepth = format.MaxDepth
 
@@ -573,9 +499,12 @@ func (d *dir) compare(in, name string, e entry) {
 	if err == nil {
 		equal, ends, err = d.equal(now, e)
 	}
-	for _, other := range d.near {
+	for _, other := range d.others {
+		if equal || !other.leads[in] {
+			continue
+		}
 		there, _ := other.worktree(name)
-		if there, _, _ := d.equal(there, e); !equal && there {
+		if there, _, _ := d.equal(there, e); there {
 			other.same[name] = !d.quiet || other.same[name]
 			return
 		}
@@ -596,7 +525,7 @@ func (d *dir) compare(in, name string, e entry) {
 		d.found.More = true
 		return
 	}
-	h := Held{Commit: in, Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
+	h := Held{Commit: Hex(in), Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
 	if e.mode&format.ModeType != format.ModeGitlink {
 		h.After = d.blob(e)
 	}

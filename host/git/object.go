@@ -41,10 +41,13 @@ func nameOf(hashSize, kind int, data []byte) string {
 	return string(h.Sum(nil))
 }
 
-// idOf reads an id in hexadecimal digits.
+// idOf reads an id in hexadecimal digits; empty if it is none.
 func idOf(s string) (string, bool) {
 	raw, err := hex.DecodeString(s)
-	return string(raw), err == nil && (len(raw) == sha1.Size || len(raw) == sha256.Size)
+	if err != nil || len(raw) != sha1.Size && len(raw) != sha256.Size {
+		return "", false
+	}
+	return string(raw), true
 }
 
 // inflater inflates one stream after another.

@@ -94,7 +94,7 @@ func (d *dir) packed(s side) map[string]string {
 func valid(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
 // moved lists the references that are others after.
-func (d *dir) moved() (names []string) {
+func (d *dir) moved() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
@@ -109,13 +109,14 @@ func (d *dir) moved() (names []string) {
 			}
 		}
 	}
-	for name := range all {
-		if is := d.ref(after, name); d.ref(before, name) != is || is == Unreadable {
-			names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		r := Ref{Name: name, Before: d.ref(before, name), After: d.ref(after, name)}
+		r.was, _ = idOf(r.Before)
+		if r.is, _ = idOf(r.After); r.Before != r.After || r.After == Unreadable {
+			refs = append(refs, r)
 		}
 	}
-	slices.Sort(names)
-	return names
+	return refs
 }
 
 // refs are the objects of all references, of HEAD in all worktrees, and of the stash.
