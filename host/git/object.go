@@ -52,31 +52,33 @@ func idOf(s string) (string, bool) {
 
 // inflater inflates one stream after another.
 type inflater struct {
-	in   *bufio.Reader
-	zlib io.ReadCloser
+	in, out *bufio.Reader // what is read, and that inflated
+	zlib    io.ReadCloser
 }
 
 // open begins with what is in a file at an offset.
 func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 	section := io.NewSectionReader(f, at, end-at)
 	if z.in == nil {
-		z.in = bufio.NewReader(section)
+		const longestHeader = 64 // of a loose object
+		z.in, z.out = bufio.NewReader(section), bufio.NewReaderSize(nil, longestHeader)
 	} else {
 		z.in.Reset(section)
 	}
 	if z.zlib == nil {
 		z.zlib, err = zlib.NewReader(z.in)
-		return err
+	} else {
+		err = z.zlib.(zlib.Resetter).Reset(z.in, nil)
 	}
-	return z.zlib.(zlib.Resetter).Reset(z.in, nil)
+	z.out.Reset(z.zlib)
+	return err
 }
 
 var errSize = errors.New("it does not have the size that it says")
 
 // ends reports that the stream has ended, and with it what was to be read.
 func (z *inflater) ends() error {
-	var one [1]byte
-	if n, err := io.ReadFull(z.zlib, one[:]); n > 0 || err != io.EOF {
+	if _, err := z.out.ReadByte(); err != io.EOF {
 		return errors.Join(errSize, err)
 	}
 	if _, err := z.in.ReadByte(); err != io.EOF {
@@ -94,7 +96,7 @@ func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
 		return nil, err
 	}
 	data := make([]byte, h.size)
-	if _, err := io.ReadFull(z.zlib, data); err != nil {
+	if _, err := io.ReadFull(z.out, data); err != nil {
 		return nil, errors.Join(errSize, err)
 	}
 	if h.exact {
@@ -106,7 +108,7 @@ func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
 // sum is the id of an object of which what comes next is the content, and all of it.
 func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	h := begin(hashSize, kind, size)
-	if _, err := io.CopyN(h, z.zlib, size); err != nil {
+	if _, err := io.CopyN(h, z.out, size); err != nil {
 		return "", err
 	}
 	return string(h.Sum(nil)), z.ends()
@@ -117,16 +119,11 @@ func (z *inflater) looseHeader(f *file) (kind int, size int64, err error) {
 	if err := z.open(f, 0, f.size); err != nil {
 		return 0, 0, err
 	}
-	var head []byte
-	for b := [1]byte{}; ; head = append(head, b[0]) {
-		if _, err := io.ReadFull(z.zlib, b[:]); err != nil || len(head) > 32 {
-			return 0, 0, errors.Join(errSize, err)
-		}
-		if b[0] == 0 {
-			break
-		}
+	head, err := z.out.ReadSlice(0)
+	if err != nil {
+		return 0, 0, errors.Join(errSize, err)
 	}
-	name, digits, _ := strings.Cut(string(head), " ")
+	name, digits, _ := strings.Cut(string(head[:len(head)-1]), " ")
 	size, err = strconv.ParseInt(digits, 10, 64)
 	for kind = format.Commit; kind < len(kinds) && kinds[kind] != name; kind++ {
 	}

@@ -208,7 +208,7 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 		if err != nil {
 			return o, err
 		}
-		data, err := io.ReadAll(io.LimitReader(s.z.zlib, size+1))
+		data, err := io.ReadAll(io.LimitReader(s.z.out, size+1))
 		return object{kind, data}, err
 	}
 	return o, errMissing
