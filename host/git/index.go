@@ -88,66 +88,55 @@ func (x index) verify(hashSize int, left *budget) error {
 	if x.partial || len(x.trees) == 0 {
 		return nil
 	}
-	t := treeMaker{x.entries, map[string]directory{}, hashSize, left}
-	if _, ok := t.dir("", 0); !ok {
-		return errTooLong
+	type directory struct {
+		id      string // of its tree; empty if git can make none
+		entries int
 	}
+	dirs, entries := map[string]directory{}, x.entries // those that are left
+	var make func(name string, depth int) bool
+	make = func(name string, depth int) bool {
+		if depth > maxDepth || !take(&left.index, int64(len(name))+100) {
+			return false
+		}
+		var m directory
+		var data []byte
+		sound := true
+		for len(entries) > 0 && strings.HasPrefix(entries[0].name, name) {
+			e := entries[0]
+			part, _, below := strings.Cut(e.name[len(name):], "/")
+			if below {
+				if !make(name+part+"/", depth+1) {
+					return false
+				}
+				sub := dirs[name+part+"/"]
+				e.entry = entry{format.ModeTree, sub.id}
+				sound, m.entries = sound && sub.id != "", m.entries+sub.entries
+			} else {
+				entries = entries[1:]
+				sound, m.entries = sound && e.flags&(format.Stages|format.IntentToAdd) == 0, m.entries+1
+			}
+			data = append(fmt.Appendf(data, "%o %s\x00", e.mode, part), e.id...)
+		}
+		if sound {
+			m.id = nameOf(hashSize, format.Tree, data)
+		}
+		dirs[name] = m
+		return true
+	}
+	within := make("", 0)
 	for _, data := range x.trees {
-		within := true
 		same := format.CachedTrees(data, hashSize, func(dir string, id []byte, entries int) bool {
-			within = take(&left.index, int64(len(dir)))
-			return within && (id == nil || t.dirs[dir] == directory{string(id), entries})
+			within = within && take(&left.index, int64(len(dir)))
+			return within && (id == nil || dirs[dir] == directory{string(id), entries})
 		})
-		if !within {
-			return errTooLong
-		} else if !same {
+		if within && !same {
 			return errTrees
 		}
 	}
+	if !within {
+		return errTooLong
+	}
 	return nil
-}
-
-// treeMaker makes the trees of the directories of an index.
-type treeMaker struct {
-	entries  []staged // that are left
-	dirs     map[string]directory
-	hashSize int
-	left     *budget
-}
-
-// directory is a tree; of no id if git can make none.
-type directory struct {
-	id      string
-	entries int
-}
-
-func (t *treeMaker) dir(name string, depth int) (m directory, ok bool) {
-	if depth > maxDepth || !take(&t.left.index, int64(len(name))+100) {
-		return m, false
-	}
-	var data []byte
-	sound := true
-	for len(t.entries) > 0 && strings.HasPrefix(t.entries[0].name, name) {
-		e := t.entries[0]
-		part, _, below := strings.Cut(e.name[len(name):], "/")
-		if below {
-			sub, ok := t.dir(name+part+"/", depth+1)
-			if !ok {
-				return m, false
-			}
-			e.entry = entry{format.ModeTree, sub.id}
-			sound, m.entries = sound && sub.id != "", m.entries+sub.entries
-		} else {
-			t.entries = t.entries[1:]
-			sound, m.entries = sound && e.flags&(format.Stages|format.IntentToAdd) == 0, m.entries+1
-		}
-		data = append(fmt.Appendf(data, "%o %s\x00", e.mode, part), e.id...)
-	}
-	if sound {
-		m.id = nameOf(t.hashSize, format.Tree, data)
-	}
-	t.dirs[name] = m
-	return m, true
 }
 
 func order(a, b staged) int {

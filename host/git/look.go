@@ -413,24 +413,18 @@ const maxDepth = format.MaxDepth
 
 // compareTree compares what a tree has and no parent has there.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
-	names, entries, err := d.store.tree(tree)
+	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
 		d.found.More = true
 		return
 	}
 	olds := make([]map[string]entry, len(parents))
-	gone := map[string]int{}
 	for i, p := range parents {
-		if _, olds[i], err = d.store.tree(p); err != nil {
+		if olds[i], err = d.store.tree(p); err != nil {
 			d.found.More = true
 		}
-		for name := range olds[i] {
-			if _, ok := entries[name]; !ok {
-				gone[name]++
-			}
-		}
 	}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[name]
 		if slices.ContainsFunc(olds, func(old map[string]entry) bool { return old[name] == e }) {
 			continue
@@ -447,9 +441,13 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 		}
 		d.compareTree(ctx, in, e.id, below, prefix+name+"/", depth+1)
 	}
-	for name, n := range gone {
-		if n == len(parents) {
-			d.stays(olds[0][name], prefix+name, d.quiet, depth)
+	if len(olds) == 0 {
+		return
+	}
+	for name, e := range olds[0] {
+		lacks := func(in map[string]entry) bool { return in[name] == entry{} }
+		if lacks(entries) && !slices.ContainsFunc(olds, lacks) {
+			d.stays(e, prefix+name, d.quiet, depth)
 		}
 	}
 }
@@ -463,10 +461,10 @@ func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	case err != nil || depth > maxDepth:
 		d.found.More = true
 	case isTree && (v == nil && gone || v != nil && v.Mode.IsDir()):
-		names, entries, err := d.store.tree(e.id)
+		entries, err := d.store.tree(e.id)
 		d.found.More = d.found.More || err != nil
-		for _, below := range names {
-			d.stays(entries[below], name+"/"+below, gone, depth+1)
+		for below, e := range entries {
+			d.stays(e, name+"/"+below, gone, depth+1)
 		}
 	case isTree:
 	case v != nil:

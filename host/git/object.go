@@ -43,8 +43,11 @@ func nameOf(hashSize, kind int, data []byte) string {
 
 // idOf reads an id in hexadecimal digits; empty if it is none.
 func idOf(s string) (string, bool) {
+	if len(s) != 2*sha1.Size && len(s) != 2*sha256.Size {
+		return "", false
+	}
 	raw, err := hex.DecodeString(s)
-	if err != nil || len(raw) != sha1.Size && len(raw) != sha256.Size {
+	if err != nil {
 		return "", false
 	}
 	return string(raw), true
@@ -192,18 +195,17 @@ type entry struct {
 }
 
 // parseTree reads a tree.
-func parseTree(hashSize int, data []byte) (names []string, entries map[string]entry, ok bool) {
+func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	entries = map[string]entry{}
 	for len(data) > 0 {
-		part, mode, id, rest, ok := format.TreeEntry(data, hashSize)
-		name := string(part)
-		if _, twice := entries[name]; !ok || twice || len(name) > format.MaxName {
-			return nil, nil, false
+		name, mode, id, rest, ok := format.TreeEntry(data, hashSize)
+		if !ok || entries[string(name)] != (entry{}) || len(name) > format.MaxName {
+			return nil, false
 		}
-		names, data = append(names, name), rest
-		entries[name] = entry{known(mode), string(id)}
+		entries[string(name)] = entry{known(mode), string(id)}
+		data = rest
 	}
-	return names, entries, true
+	return entries, true
 }
 
 // known is a mode as git takes it: what is no file, link or tree is a submodule.

@@ -33,11 +33,29 @@ const (
 
 var errFormat = errors.New("it is in a format that is not known here")
 
-// openPack takes over both files.
-func openPack(path string, hashSize int, idx, data *file, z *inflater) (*pack, error) {
-	p := &pack{path: path, hashSize: hashSize, idx: idx, pack: data, z: z}
+// openPack opens a pack, as it is at one side.
+func (s *store) openPack(at side, name string) (p *pack, err error) {
+	p = &pack{path: name, hashSize: s.hashSize, z: &s.z}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	part := func(end string) (*file, error) {
+		v, err := s.files.version(at, s.top, name+end)
+		if err != nil {
+			return nil, err
+		}
+		return open(v)
+	}
+	if p.idx, err = part(".idx"); err != nil {
+		return p, err
+	}
+	if p.pack, err = part(".pack"); err != nil {
+		return p, err
+	}
 	var head [idxFan]byte
-	if _, err := idx.ReadAt(head[:], 0); err != nil {
+	if _, err := p.idx.ReadAt(head[:], 0); err != nil {
 		return p, err
 	}
 	if !bytes.Equal(head[:idxHeader], []byte("\xfftOc\x00\x00\x00\x02")) {
@@ -46,19 +64,22 @@ func openPack(path string, hashSize int, idx, data *file, z *inflater) (*pack, e
 	last := uint32(0)
 	for i := range p.fan {
 		if p.fan[i] = binary.BigEndian.Uint32(head[idxHeader+4*i:]); p.fan[i] < last {
-			return p, &Lie{path + ".idx", "it is out of order"}
+			return p, &Lie{name + ".idx", "it is out of order"}
 		}
 		last = p.fan[i]
 	}
-	if least := idxFan + int64(last)*int64(hashSize+8) + 2*int64(hashSize); idx.size < least || (idx.size-least)%8 != 0 {
-		return p, &Lie{path + ".idx", "it does not have the size that it says"}
+	if least := idxFan + int64(last)*int64(s.hashSize+8) + 2*int64(s.hashSize); p.idx.size < least || (p.idx.size-least)%8 != 0 {
+		return p, &Lie{name + ".idx", "it does not have the size that it says"}
 	}
 	return p, nil
 }
 
 func (p *pack) close() {
-	_ = p.idx.Close()
-	_ = p.pack.Close()
+	for _, f := range []*file{p.idx, p.pack} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }
 
 func (p *pack) count() int { return int(p.fan[255]) }

@@ -2,8 +2,6 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
 	"maps"
@@ -160,18 +158,10 @@ func (d *dir) refs(s side) map[string]bool {
 // mentioned are the ids in a text, as words.
 func mentioned(text string) map[string]bool {
 	ids := map[string]bool{}
-	word := func(c byte) bool {
-		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-	}
-	for i := 0; i < len(text); i++ {
-		start := i
-		for i < len(text) && word(text[i]) {
-			i++
-		}
-		if n := i - start; n != 2*sha1.Size && n != 2*sha256.Size {
-			continue
-		}
-		if id, ok := idOf(text[start:i]); ok && strings.Trim(id, "\x00") != "" {
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_'
+	}) {
+		if id, ok := idOf(word); ok && strings.Trim(id, "\x00") != "" {
 			ids[id] = true
 		}
 	}

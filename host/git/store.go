@@ -69,29 +69,6 @@ func (s *store) close() {
 	}
 }
 
-// openPack opens a pack, as it is at one side.
-func (s *store) openPack(at side, name string) (*pack, error) {
-	var both [2]*file
-	for i, end := range []string{".idx", ".pack"} {
-		v, err := s.files.version(at, s.top, name+end)
-		if err == nil {
-			both[i], err = open(v)
-		}
-		if err != nil {
-			if both[0] != nil {
-				_ = both[0].Close()
-			}
-			return nil, err
-		}
-	}
-	p, err := openPack(name, s.hashSize, both[0], both[1], &s.z)
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
-}
-
 // list opens all packs.
 func (s *store) list() {
 	if s.listed {
@@ -249,20 +226,20 @@ func (s *store) commit(id string) (*commit, error) {
 }
 
 // tree reads a tree; of no id, an empty one.
-func (s *store) tree(id string) (names []string, entries map[string]entry, err error) {
+func (s *store) tree(id string) (map[string]entry, error) {
 	if id == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if !take(&s.files.left.trees, 1) {
-		return nil, nil, errTooLong
+		return nil, errTooLong
 	}
 	o, err := s.read(id, maxParsed)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	names, entries, ok := parseTree(s.hashSize, o.data)
+	entries, ok := parseTree(s.hashSize, o.data)
 	if o.kind != format.Tree || !ok {
-		return nil, nil, errors.New("it is no tree")
+		return nil, errors.New("it is no tree")
 	}
-	return names, entries, nil
+	return entries, nil
 }
