@@ -15,9 +15,8 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/git/format"
+	"github.com/stockade-dev/stockade/host/tool"
 )
-
-var kinds = [...]string{format.Commit: "commit", format.Tree: "tree", format.Blob: "blob", format.Tag: "tag"}
 
 // newHash is the hash whose sums have so many bytes.
 func newHash(size int) hash.Hash {
@@ -30,7 +29,7 @@ func newHash(size int) hash.Hash {
 // begin is a hash of an object of so many bytes, to which these are written.
 func begin(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
-	fmt.Fprintf(h, "%s %d\x00", kinds[kind], size)
+	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
 	return h
 }
 
@@ -117,23 +116,23 @@ func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	return string(h.Sum(nil)), z.ends()
 }
 
-// looseHeader reads what stands before a loose object.
-func (z *inflater) looseHeader(f *file) (kind int, size int64, err error) {
-	if err := z.open(f, 0, f.size); err != nil {
-		return 0, 0, err
+// openLoose begins with a loose object, and reads what stands before its content.
+func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, err error) {
+	if f, err = open(v); err != nil {
+		return nil, 0, 0, err
 	}
-	head, err := z.out.ReadSlice(0)
+	var head []byte
+	if err = z.open(f, 0, f.size); err == nil {
+		head, err = z.out.ReadSlice(0)
+	}
+	kind, size, _, ok := format.LooseHeader(head)
+	if err == nil && !ok {
+		err = errors.New("it is no object")
+	}
 	if err != nil {
-		return 0, 0, errors.Join(errSize, err)
+		_ = f.Close()
 	}
-	name, digits, _ := strings.Cut(string(head[:len(head)-1]), " ")
-	size, err = strconv.ParseInt(digits, 10, 64)
-	for kind = format.Commit; kind < len(kinds) && kinds[kind] != name; kind++ {
-	}
-	if err != nil || size < 0 || kind == len(kinds) || strconv.FormatInt(size, 10) != digits {
-		return 0, 0, errors.New("it is no object")
-	}
-	return kind, size, nil
+	return f, kind, size, err
 }
 
 // patch makes an object of its base and a delta, of at most so many bytes.

@@ -173,17 +173,13 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 		if err != nil || v == nil {
 			continue
 		}
-		f, err := open(v)
+		f, kind, size, err := s.z.openLoose(v)
 		if err != nil {
 			return o, err
 		}
 		defer f.Close()
-		kind, size, err := s.z.looseHeader(f)
-		if err == nil && (size > most || !take(&s.files.left.bytes, size)) {
-			err = errTooLong
-		}
-		if err != nil {
-			return o, err
+		if size > most || !take(&s.files.left.bytes, size) {
+			return o, errTooLong
 		}
 		data, err := io.ReadAll(io.LimitReader(s.z.out, size+1))
 		return object{kind, data}, err

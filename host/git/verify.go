@@ -111,24 +111,20 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 
 // verifyLoose hashes a loose object.
 func (s *store) verifyLoose(name, id string, v *tool.Version) error {
-	f, err := open(v)
+	f, kind, size, err := s.z.openLoose(v)
+	var is string
 	if err == nil {
 		defer f.Close()
-		var kind int
-		var size int64
-		if kind, size, err = s.z.looseHeader(f); err == nil && !take(&s.files.left.bytes, size) {
+		if !take(&s.files.left.bytes, size) {
 			return errTooLong
 		}
-		var is string
-		if err == nil {
-			is, err = s.z.sum(len(id), kind, size)
-		}
-		if err == nil && is != id {
-			return &Lie{name, "it is another object"}
-		}
+		is, err = s.z.sum(len(id), kind, size)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return &Lie{name, "it is no object: " + err.Error()}
+	case is != id:
+		return &Lie{name, "it is another object"}
 	}
 	return nil
 }

@@ -215,13 +215,10 @@ func (r *Repo) linkAt(at uint32) *Link {
 	l.Tree = ID(data[:20])
 	l.When = int64(binary.BigEndian.Uint64(data[28:]) & (1<<34 - 1))
 	first, second := binary.BigEndian.Uint32(data[20:]), binary.BigEndian.Uint32(data[24:])
-	if first == graphNoParent {
-		return l
-	}
-	if !r.addParent(l, first) {
+	if first != graphNoParent && !r.addParent(l, first) {
 		return nil
 	}
-	if second == graphNoParent {
+	if first == graphNoParent || second == graphNoParent {
 		return l
 	}
 	if second&graphMore == 0 {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/git/format"
 )
@@ -237,17 +236,11 @@ func (r *Repo) looseHeader(f *file) (kind Kind, size uint64, begin int, err erro
 	if r.inflater.inflate(&reader{f: f}, head, true) != nil {
 		head = head[:r.inflater.at] // there may be no more
 	}
-	text, _, ok := strings.Cut(string(head), "\x00")
-	word, number, _ := strings.Cut(text, " ")
-	for k := KindCommit; k <= KindTag; k++ {
-		if k.String() == word {
-			kind = k
-		}
-	}
-	if size, err = strconv.ParseUint(number, 10, 63); !ok || kind == 0 || err != nil {
+	k, n, begin, ok := format.LooseHeader(head)
+	if !ok {
 		err = errors.New("its header is not one of git")
 	}
-	return kind, size, len(text) + 1, err
+	return Kind(k), uint64(n), begin, err
 }
 
 const (

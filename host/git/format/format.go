@@ -7,6 +7,8 @@ package format
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +22,19 @@ const (
 	OffsetDelta
 	NameDelta
 )
+
+// Kinds are the words for them.
+var Kinds = [...]string{Commit: "commit", Tree: "tree", Blob: "blob", Tag: "tag"}
+
+// LooseHeader reads what stands before the content of a loose object, and says where that
+// begins.
+func LooseHeader(data []byte) (kind int, size int64, begin int, ok bool) {
+	head, _, ok := strings.Cut(string(data), "\x00")
+	word, digits, _ := strings.Cut(head, " ")
+	kind = slices.Index(Kinds[:], word)
+	size, err := strconv.ParseInt(digits, 10, 64)
+	return kind, size, len(head) + 1, ok && kind > 0 && err == nil && size >= 0 && strconv.FormatInt(size, 10) == digits
+}
 
 // The modes of entries of trees and of the index.
 const (
