@@ -14,19 +14,19 @@ func (r *Repo) Tips() (ids []ID, more bool, err error) {
 	r.dropGraphs()
 	r.graphed = true
 	clear(r.links)
+	refs, more, err := r.Refs("refs/")
+	if err != nil {
+		return nil, false, err
+	}
 	seen := map[ID]bool{{}: true}
-	add := func(digits string) {
-		if id, ok := parseID(digits); ok && !seen[id] {
+	add := func(id ID) {
+		if !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
 	}
-	if err := r.packedRefs(func(_, id string) bool {
-		add(id)
-		more = len(ids) >= MaxRefs
-		return !more
-	}); err != nil {
-		return nil, false, err
+	for _, ref := range refs {
+		add(ref.ID)
 	}
 	left := MaxRefs // files that are read
 	var walk func(dir string, named func(string) bool, depth int)
@@ -49,7 +49,9 @@ func (r *Repo) Tips() (ids []ID, more bool, err error) {
 				for line := range strings.Lines(string(text)) {
 					fields := strings.Fields(line[:min(len(line), 82)]) // of a log: the object before, and now
 					for _, f := range fields[:min(len(fields), 2)] {
-						add(f)
+						if id, ok := parseID(f); ok {
+							add(id)
+						}
 					}
 				}
 			}
@@ -94,46 +96,44 @@ func (r *Repo) Indexes(yield func(*Index)) error {
 func (r *Repo) Borrows() bool { return len(r.objects) > 1 }
 
 // AllIndexes is Indexes, with those of the repositories that objects are borrowed from.
-func (r *Repo) AllIndexes(yield func(*Index)) (err error) {
-	for _, from := range r.lenders() {
-		err = errors.Join(err, from.Indexes(yield))
+func (r *Repo) AllIndexes(yield func(*Index)) error {
+	err := r.Indexes(yield)
+	for _, dir := range r.objects[1:] {
+		lender := &Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled}
+		err = errors.Join(err, lender.Indexes(yield))
 	}
 	return err
 }
 
-// lenders are this repository and those that objects are borrowed from, of which nothing
-// else can be read.
-func (r *Repo) lenders() []*Repo {
-	all := []*Repo{r}
-	for _, dir := range r.objects[1:] {
-		all = append(all, &Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled})
-	}
-	return all
-}
-
 // Worktrees are the tops of the files of all worktrees, as far as it is known where
 // they are, and of those of the repositories that objects are borrowed from. all is false
-// if there is one of which it is not. No configuration is read, which may say where others
-// are: it can hold secrets.
+// if there is one of which it is not.
 func (r *Repo) Worktrees() (tops []string, all bool) {
-	all = true
-	for _, l := range r.lenders() {
-		main := l.Worktree != "" && l.GitDir == l.CommonDir // where its files are, and not only those of the others
-		if l.Worktree != "" {
-			tops = append(tops, l.Worktree)
-		}
-		if dir, name := filepath.Split(l.CommonDir); name == ".git" {
-			if main = true; filepath.Clean(dir) != l.Worktree {
-				tops = append(tops, filepath.Clean(dir))
-			}
-		}
-		dirs, err := l.gitDirs()
-		for _, dir := range dirs[1:] {
-			if text, err := readSmall(filepath.Join(dir, "gitdir"), maxLink); err == nil {
-				tops = append(tops, filepath.Dir(strings.TrimRight(string(text), "\r\n")))
-			}
-		}
-		all = all && main && err == nil
+	tops, all = r.worktrees()
+	for _, dir := range r.objects[1:] {
+		more, ok := (&Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled}).worktrees()
+		tops, all = append(tops, more...), all && ok
 	}
 	return tops, all
+}
+
+// worktrees are the own ones. No configuration is read, which may say where others are: it
+// can hold secrets.
+func (r *Repo) worktrees() (tops []string, all bool) {
+	main := r.Worktree != "" && r.GitDir == r.CommonDir // where its files are, and not only those of the others
+	if r.Worktree != "" {
+		tops = append(tops, r.Worktree)
+	}
+	if dir, name := filepath.Split(r.CommonDir); name == ".git" {
+		if main = true; filepath.Clean(dir) != r.Worktree {
+			tops = append(tops, filepath.Clean(dir))
+		}
+	}
+	dirs, err := r.gitDirs()
+	for _, dir := range dirs[1:] {
+		if text, err := readSmall(filepath.Join(dir, "gitdir"), maxLink); err == nil {
+			tops = append(tops, filepath.Dir(strings.TrimRight(string(text), "\r\n")))
+		}
+	}
+	return tops, err == nil && main
 }
