@@ -476,10 +476,7 @@ func (d *dir) stays(e entry, name string, gone bool, depth int) {
 
 // worktree is a file there. What git would not check out is nowhere.
 func (d *dir) worktree(name string) (*tool.Version, error) {
-	odd := func(part string) bool {
-		return part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
-	}
-	if d.work == "" || slices.ContainsFunc(strings.Split(name, "/"), odd) {
+	if d.work == "" || !format.IsPath(name) {
 		return nil, nil
 	}
 	return d.files.version(after, d.tree, d.work+"/"+name)

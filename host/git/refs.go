@@ -3,7 +3,6 @@ package git
 import (
 	"bytes"
 	"encoding/hex"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -180,31 +179,20 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 		if !ok || slices.Contains([]string{"objects", "modules", "hooks", "info", "index", "config", "worktrees", "AUTO_MERGE"}, first) {
 			continue
 		}
-		var both [2]map[string]bool
 		for s, v := range c {
 			data, err := content(v, maxLog)
-			more = more || err != nil && v != nil && v.Mode.Type() != fs.ModeDir
-			both[s] = mentioned(string(data))
-			if side(s) == after {
-				maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
+			more = more || err != nil && v != nil && !v.Mode.IsDir()
+			if side(s) == before {
+				maps.Copy(were, mentioned(string(data)))
+				continue
 			}
-		}
-		maps.Copy(were, both[before])
-		maps.Copy(now, both[after])
-	}
-	for id := range now {
-		if !named[id] && !d.store.has(after, id) {
-			delete(now, id)
+			maps.Copy(now, mentioned(string(data)))
+			maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
 		}
 	}
-	for id := range were {
-		if !d.store.has(before, id) {
-			delete(were, id) // what had a name before it was there
-		}
-		if were[id] {
-			delete(now, id)
-		}
-	}
+	// What had a name before it was there is new.
+	maps.DeleteFunc(were, func(id string, _ bool) bool { return !d.store.has(before, id) })
+	maps.DeleteFunc(now, func(id string, _ bool) bool { return were[id] || !named[id] && !d.store.has(after, id) })
 	return now, were, more || len(now) > maxRefs
 }
 
@@ -217,13 +205,11 @@ func withoutWords(in, name, text string) string {
 	case in != "logs":
 		return text
 	}
-	var ids strings.Builder
+	var ids []string
 	for line := range strings.Lines(text) {
-		for _, field := range strings.SplitN(line, " ", 3)[:min(strings.Count(line, " "), 2)] {
-			ids.WriteString(field + " ")
-		}
+		ids = append(ids, strings.SplitN(line, " ", 3)[:min(strings.Count(line, " "), 2)]...)
 	}
-	return ids.String()
+	return strings.Join(ids, " ")
 }
 
 // Dropped are the lines of the log of a reference that are not in it any more, without

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"unicode"
 
 	"github.com/stockade-dev/stockade/host/git/format"
 )
@@ -98,7 +97,7 @@ func parseIndex(data []byte) (*Index, error) {
 		switch n := len(x.Entries); {
 		case Type(e.Mode) == ModeTree:
 			return errSparse
-		case !validPath(e.Path):
+		case !format.IsPath(e.Path):
 			// What a split index replaces has no path: whether it is split is told at the end.
 			if bad == nil {
 				bad = Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
@@ -130,36 +129,6 @@ func less(a, b *IndexEntry) bool {
 }
 
 func shorten(s string) string { return s[:min(len(s), 200)] }
-
-// validPath is what git takes for a path: none leads out of the worktree, or into a
-// git directory.
-func validPath(path string) bool {
-	if len(path) > format.MaxName {
-		return false
-	}
-	for part := range strings.SplitSeq(path, "/") {
-		if part == "" || part == "." || part == ".." || isDotGit(part) {
-			return false
-		}
-	}
-	return true
-}
-
-// isDotGit also knows what some file systems take for it.
-func isDotGit(name string) bool {
-	if len(name) < 4 || name[0] != '.' && name[0] != 'g' && name[0] != 'G' && name[0] < 0x80 {
-		return false
-	}
-	name = strings.TrimRight(name, ". ")
-	name, _, _ = strings.Cut(name, ":")
-	name = strings.Map(func(c rune) rune {
-		if unicode.Is(unicode.Cf, c) {
-			return -1
-		}
-		return c
-	}, name)
-	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
-}
 
 // extensions reads those that matter. One whose name begins with a small letter has
 // to be understood.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Kinds of objects, with the numbers that packs have for them. The last two are deltas.
@@ -188,4 +189,34 @@ func IsRef(name string) bool {
 		}
 	}
 	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) })
+}
+
+// IsPath reports whether git takes a name for that of a file: none leads out of the
+// worktree, or into a git directory.
+func IsPath(path string) bool {
+	if len(path) > MaxName {
+		return false
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." || isDotGit(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// isDotGit also knows what some file systems take for it.
+func isDotGit(name string) bool {
+	if len(name) < 4 || name[0] != '.' && name[0] != 'g' && name[0] != 'G' && name[0] < 0x80 {
+		return false
+	}
+	name = strings.TrimRight(name, ". ")
+	name, _, _ = strings.Cut(name, ":")
+	name = strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Cf, c) {
+			return -1
+		}
+		return c
+	}, name)
+	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
