@@ -234,14 +234,13 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 		}
 		d.found.Unseen, d.found.Missing = unseen, d.store.missing(ctx)
 	}
-	if !strings.Contains(d.path+"/", "/.git/") && len(d.found.Unseen) == 0 {
-		return nil, nil
-	}
 	if strings.Contains(d.path+"/", "/.git/") {
 		d.history(ctx)
 		if err := d.index(ctx); err != nil {
 			return nil, err
 		}
+	} else if len(d.found.Unseen) == 0 {
+		return nil, nil
 	}
 	for name, tell := range d.same {
 		if tell {
@@ -495,7 +494,7 @@ func (d *dir) compare(in, name string, e entry) {
 		equal, ends, err = d.equal(now, e)
 	}
 	for _, other := range d.others {
-		if equal || !other.leads[in] {
+		if equal || in == "" || !other.leads[in] {
 			continue
 		}
 		there, _ := other.worktree(name)

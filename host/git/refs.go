@@ -23,16 +23,12 @@ const (
 // read.
 const Unreadable = "?"
 
-// own are the references that each worktree has for itself.
-var own = []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"}
-
 // ref is what a reference holds, as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
-	in := d.path
-	if strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-		in = d.common
+	if format.IsOwnRef(name) {
+		return d.refIn(s, d.path, name)
 	}
-	return d.refIn(s, in, name)
+	return d.refIn(s, d.common, name)
 }
 
 // refIn is ref of one that is in a git directory.

@@ -164,7 +164,10 @@ func (s *store) read(id string, most int64) (o object, err error) {
 	if err == nil && nameOf(s.hashSize, o.kind, o.data) != id {
 		err = errors.New("it is another object")
 	}
-	return o, err
+	if err != nil {
+		return object{}, err
+	}
+	return o, nil
 }
 
 func (s *store) loose(id string, most int64) (o object, err error) {

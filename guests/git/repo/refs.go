@@ -65,7 +65,7 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 // readRef returns what a reference holds, without blanks at its end.
 func (r *Repo) readRef(name string) (string, error) {
 	dir := r.CommonDir
-	if !strings.HasPrefix(name, "refs/") || strings.HasPrefix(name, "refs/bisect/") || strings.HasPrefix(name, "refs/worktree/") || strings.HasPrefix(name, "refs/rewritten/") {
+	if format.IsOwnRef(name) {
 		dir = r.GitDir // that of a worktree alone
 	}
 	file := filepath.Join(dir, filepath.FromSlash(name))

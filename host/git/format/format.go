@@ -220,3 +220,9 @@ func isDotGit(name string) bool {
 	}, name)
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
+
+// IsOwnRef reports whether each worktree has a reference for itself.
+func IsOwnRef(name string) bool {
+	rest, ok := strings.CutPrefix(name, "refs/")
+	return !ok || strings.HasPrefix(rest, "bisect/") || strings.HasPrefix(rest, "worktree/") || strings.HasPrefix(rest, "rewritten/")
+}
