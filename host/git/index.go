@@ -52,7 +52,7 @@ func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error)
 }
 
 func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
-	x.rest, err = format.IndexEntries(data, hashSize, func(f format.IndexEntry) error {
+	x.rest, err = format.IndexEntries(data, hashSize, func(f *format.IndexEntry) error {
 		e := staged{entry{known(f.Mode), string(f.ID)}, string(f.Name), f.Flags}
 		if !take(&left.index, int64(len(e.name))) { // a version 4 of some bytes has names of gigabytes
 			return errTooLong

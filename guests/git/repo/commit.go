@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
@@ -120,11 +121,11 @@ func (r *Repo) readLink(id ID) (*Link, error) {
 		kind, data, _, err = r.read(id, maxCut)
 	}
 	if err == nil && kind == KindCommit {
-		// What is read may end before the line of who has committed it does.
 		l, rest, ok := r.parseHead(id, data)
-		_, ok2 := line(&rest, "author ")
-		if value, ok3 := line(&rest, "committer "); ok && ok2 && ok3 {
-			l.When = whenOf(value)
+		author, rest, _ := bytes.Cut(rest, []byte{'\n'})
+		committer, _, whole := bytes.Cut(rest, []byte{'\n'}) // what was read may end before
+		if ok && whole && bytes.HasPrefix(author, []byte("author ")) && bytes.HasPrefix(committer, []byte("committer ")) {
+			l.When = whenOf(string(committer))
 			return l, nil
 		}
 	}
@@ -152,30 +153,30 @@ func (r *Repo) Parent(l *Link, i int) (*Link, error) {
 // parseHead reads the beginning of a commit, and returns what follows.
 func (r *Repo) parseHead(id ID, data []byte) (l *Link, rest []byte, ok bool) {
 	l = &Link{ID: id}
-	value, _ := line(&data, "tree ")
-	l.Tree, ok = parseID(value)
-	for value, more := line(&data, "parent "); ok && more; value, more = line(&data, "parent ") {
+	l.Tree, data, ok = cutID(data, "tree ")
+	for more := ok; more; {
 		var parent ID
-		parent, ok = parseID(value)
-		l.Parents = append(l.Parents, parent)
+		if parent, data, more = cutID(data, "parent "); more {
+			l.Parents = append(l.Parents, parent)
+		}
 	}
-	ok = ok && !l.Tree.IsZero() && len(l.Parents) <= maxParents
+	ok = ok && !l.Tree.IsZero() && len(l.Parents) <= maxParents && !bytes.HasPrefix(data, []byte("parent "))
 	if r.shallow[id] {
 		l.Parents = nil
 	}
 	return l, data, ok
 }
 
-// line cuts the first line from data, if it begins with a key, and returns what follows
-// that.
-func line(data *[]byte, key string) (string, bool) {
-	end := bytes.IndexByte(*data, '\n')
-	if end < len(key) || string((*data)[:len(key)]) != key {
-		return "", false
+// cutID cuts a line that consists of a key and a name of an object from a commit.
+func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
+	end := len(key) + 2*len(id)
+	if len(data) <= end || string(data[:len(key)]) != key || data[end] != '\n' {
+		return id, data, false
 	}
-	value := string((*data)[len(key):end])
-	*data = (*data)[end+1:]
-	return value, true
+	if _, err := hex.Decode(id[:], data[len(key):end]); err != nil {
+		return id, data, false
+	}
+	return id, data[end+1:], true
 }
 
 // whenOf is the time of a signature without the rest of it, in seconds since 1970.

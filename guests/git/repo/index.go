@@ -86,7 +86,7 @@ func parseIndex(data []byte) (*Index, error) {
 	}
 	x := &Index{Entries: make([]IndexEntry, 0, count)}
 	var bad error
-	rest, err := format.IndexEntries(data, len(ID{}), func(f format.IndexEntry) error {
+	rest, err := format.IndexEntries(data, len(ID{}), func(f *format.IndexEntry) error {
 		be32 := func(i int) int64 { return int64(binary.BigEndian.Uint32(f.Stat[i:])) }
 		e := IndexEntry{
 			Path: string(f.Name), Mode: f.Mode, ID: ID(f.ID), Size: uint32(be32(36)),

@@ -19,7 +19,6 @@ type IndexEntry struct {
 
 // Flags of an entry.
 const (
-	Extended     = 0x4000
 	Stages       = 0x3000
 	LongName     = 0x0fff // a length of a name that is longer
 	AssumeValid  = 0x8000
@@ -33,6 +32,7 @@ const MinEntry = 62
 const (
 	indexHeader = 12
 	indexStat   = 40
+	extended    = 0x4000 // there are more flags
 )
 
 // Bounds of what an index says.
@@ -55,51 +55,50 @@ var ErrIndex = errors.New("this is no index of git that is known")
 // IndexEntries calls each with the entries of an index of version 2 to 4, until it returns
 // an error, and returns the extensions behind them. As git does, it does not look at the
 // sum.
-func IndexEntries(data []byte, hashSize int, each func(IndexEntry) error) (rest []byte, err error) {
+func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest []byte, err error) {
 	version, count, ok := IndexHeader(data, hashSize)
 	if !ok || version < 2 || version > 4 {
 		return nil, ErrIndex
 	}
 	data = data[indexHeader : len(data)-hashSize]
-	var name []byte
+	var e IndexEntry
 	for ; count > 0; count-- {
-		var e IndexEntry
-		if e, data, ok = indexEntry(data, hashSize, version, name); !ok {
+		if data, ok = e.cut(data, hashSize, version); !ok {
 			return nil, ErrIndex
 		}
-		if err := each(e); err != nil {
+		if err := each(&e); err != nil {
 			return nil, err
 		}
-		name = e.Name
 	}
 	return data, nil
 }
 
-// indexEntry cuts the first entry from data. name is that of the one before.
-func indexEntry(data []byte, hashSize int, version uint32, name []byte) (e IndexEntry, rest []byte, ok bool) {
+// cut cuts the first entry from data. Before, it is the one that came before.
+func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte, ok bool) {
 	n := indexStat + hashSize + 2
 	if len(data) < n {
-		return e, nil, false
+		return nil, false
 	}
 	flags := binary.BigEndian.Uint16(data[n-2:])
-	e = IndexEntry{Mode: binary.BigEndian.Uint32(data[24:]), ID: data[indexStat : n-2], Flags: uint32(flags &^ LongName), Stat: data[:indexStat]}
-	if flags&Extended != 0 {
+	e.Mode, e.ID, e.Stat = binary.BigEndian.Uint32(data[24:]), data[indexStat:n-2], data[:indexStat]
+	e.Flags = uint32(flags &^ LongName)
+	if flags&extended != 0 {
 		if n += 2; version < 3 || len(data) < n {
-			return e, nil, false
+			return nil, false
 		}
 		e.Flags |= uint32(binary.BigEndian.Uint16(data[n-2:])) << 16
 	}
-	kept := name[:0]
+	kept := e.Name[:0]
 	if version == 4 { // the name is what is left of the one before, and more
 		cut, used := Offset(data[n:])
-		if used == 0 || cut > int64(len(name)) {
-			return e, nil, false
+		if used == 0 || cut > int64(len(e.Name)) {
+			return nil, false
 		}
-		n, kept = n+used, name[:len(name)-int(cut)]
+		n, kept = n+used, e.Name[:len(e.Name)-int(cut)]
 	}
 	end := bytes.IndexByte(data[n:], 0)
 	if end < 0 || len(kept)+end > MaxName {
-		return e, nil, false
+		return nil, false
 	}
 	if e.Name = data[n : n+end : n+end]; version == 4 {
 		e.Name = append(kept, e.Name...)
@@ -109,10 +108,15 @@ func indexEntry(data []byte, hashSize int, version uint32, name []byte) (e Index
 	if version < 4 {
 		all = (n + 8) &^ 7 // with the zero bytes that fill it up
 	}
-	if all > len(data) || int(flags&LongName) != min(len(e.Name), LongName) || len(bytes.Trim(data[n:all], "\x00")) > 0 {
-		return e, nil, false // git goes by the length
+	if all > len(data) || int(flags&LongName) != min(len(e.Name), LongName) {
+		return nil, false // git goes by the length
 	}
-	return e, data[all:], true
+	for ; n < all; n++ {
+		if data[n] != 0 {
+			return nil, false
+		}
+	}
+	return data[all:], true
 }
 
 // Extension cuts the first extension from what is behind the entries of an index. There
