@@ -1,7 +1,6 @@
 package repo
 
 import (
-	"container/list"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -250,8 +249,8 @@ const (
 
 // cache keeps objects of packs: most of them are what others are deltas of.
 type cache struct {
-	objects map[place]*list.Element // with a *cached
-	used    list.List               // the last one first
+	objects map[place]*cached
+	queue   []*cached // of all; the next one to be looked at whether it was used first
 	size    int
 }
 
@@ -264,15 +263,15 @@ type cached struct {
 	place
 	kind Kind
 	data []byte
+	used bool // since it was last looked at
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {
-	e := c.objects[place{p, off}]
-	if e == nil {
+	o := c.objects[place{p, off}]
+	if o == nil {
 		return 0, nil
 	}
-	c.used.MoveToFront(e)
-	o := e.Value.(*cached)
+	o.used = true
 	return o.kind, o.data
 }
 
@@ -282,12 +281,19 @@ func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
 		return
 	}
 	if c.objects == nil {
-		c.objects = map[place]*list.Element{}
+		c.objects = map[place]*cached{}
 	}
-	c.objects[at] = c.used.PushFront(&cached{at, kind, data})
+	c.objects[at] = &cached{at, kind, data, true}
+	c.queue = append(c.queue, c.objects[at])
 	const overhead = 128
 	for c.size += len(data) + overhead; c.size > maxCache; {
-		old := c.used.Remove(c.used.Back()).(*cached)
+		old := c.queue[0]
+		c.queue = c.queue[1:]
+		if old.used {
+			old.used = false
+			c.queue = append(c.queue, old)
+			continue
+		}
 		delete(c.objects, old.place)
 		c.size -= len(old.data) + overhead
 	}

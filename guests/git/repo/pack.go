@@ -79,8 +79,8 @@ func (p *pack) id(i int) (id ID, err error) {
 	return id, err
 }
 
-// search returns the first place whose name is not less than id.
-func (p *pack) search(id ID) (int, error) {
+// search returns the first place whose name is not less than id, and whether it is id.
+func (p *pack) search(id ID) (i int, found bool, err error) {
 	low := 0
 	if id[0] > 0 {
 		low = int(p.fan[id[0]-1])
@@ -105,34 +105,30 @@ func (p *pack) search(id ID) (int, error) {
 			at = whole[:]
 		}
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		switch order := bytes.Compare(at[:len(id)], id[:]); {
 		case order == 0:
-			return mid, nil
+			return mid, true, nil
 		case order < 0:
 			low, lowKey = mid+1, key(at)
 		default:
 			high, highKey = mid, key(at)
 		}
 	}
-	return low, nil
+	return low, false, nil
 }
 
 // find returns where an object is in the pack.
 func (p *pack) find(id ID) (off int64, found bool, err error) {
-	i, err := p.search(id)
-	if err == nil && i < p.count() {
-		var at ID
-		if at, err = p.id(i); err == nil && at == id {
-			off, err = p.offset(i)
-			return off, err == nil, err
-		}
+	i, found, err := p.search(id)
+	if found {
+		off, err = p.offset(i)
 	}
 	if err != nil {
-		err = Corrupt("read %s.idx: %v", p.name, err)
+		return 0, false, Corrupt("read %s.idx: %v", p.name, err)
 	}
-	return 0, false, err
+	return off, found, nil
 }
 
 func (p *pack) offset(i int) (int64, error) {

@@ -193,16 +193,15 @@ func IsRef(name string) bool {
 
 // IsPath reports whether git takes a name for that of a file: none leads out of the
 // worktree, or into a git directory.
-func IsPath(path string) bool {
-	if len(path) > MaxName {
-		return false
-	}
-	for part := range strings.SplitSeq(path, "/") {
+func IsPath(name string) bool {
+	more := len(name) <= MaxName
+	for part := ""; more; {
+		part, name, more = strings.Cut(name, "/")
 		if part == "" || part == "." || part == ".." || isDotGit(part) {
 			return false
 		}
 	}
-	return true
+	return name == ""
 }
 
 // isDotGit also knows what some file systems take for it.
