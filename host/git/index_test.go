@@ -144,3 +144,19 @@ func TestNegligible(t *testing.T) {
 		}
 	}
 }
+
+// Directories that an index has noted down may have long names, one in the other, and
+// there may be many of these.
+func TestNotedDirectoriesAreBounded(t *testing.T) {
+	data := []byte("\x00-1 1\n")
+	for range 200 {
+		data = append(data, strings.Repeat("x", 4000)+"\x00-1 1\n"...)
+	}
+	data = append(data[:len(data)-2], "1000000\n"...)
+	for range 1_000_000 { // each with a name of 800 KB in all
+		data = append(data, "x\x00-1 0\n"...)
+	}
+	if err := (index{trees: [][]byte{data}}).verify(20, newBudget()); err == nil {
+		t.Error("it is believed")
+	}
+}
