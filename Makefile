@@ -24,7 +24,7 @@ build: bin/stockade ## build the guests and the program into bin/stockade
 .PHONY: guests
 guests: guests/dist/index.json ## build the built-in tools to WebAssembly, and that to native code
 
-guest_sources := $(shell find guests sdk/go host/policy/paths host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
+guest_sources := $(shell find guests sdk/go host/git/format host/policy/paths host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
 
 # The manifest of each module is written into it; index.json lists them. Their
 # native code, for this platform, is made beside them.

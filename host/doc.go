@@ -63,6 +63,7 @@
 //	egress                  the one way out to the network: decide, resolve once, dial what was checked; the proxy of a command
 //	diff                    what a call changes, as people read it
 //	git                     what a change set does to repositories of git: objects that are what their names say, commits that come and go
+//	git/format              the formats of git: packs, trees, references, indexes; pure functions, which guests/git has, too
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call
@@ -194,7 +195,7 @@
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd,
-// but for guests/git, which has the list of policy/paths.
+// but for guests/git, which has the list of policy/paths and git/format.
 // Only egress opens connections or asks a resolver, and only jail starts
 // processes, but for three exceptions: registry/oci/credential, for Docker's credential
 // helpers, registry/author/toolchain, for the Go toolchain of an author, and

@@ -30,11 +30,11 @@ type files struct {
 	changed map[string]*[2]*tool.Version
 	in      map[string][]string // the names that are changed in each directory
 	roots   map[string]beneath.Root
-	closed  bool // the roots are
+	left    *budget
 }
 
-func newFiles(changes []tool.Change) *files {
-	f := &files{changed: map[string]*[2]*tool.Version{}, in: map[string][]string{}, roots: map[string]beneath.Root{}}
+func newFiles(changes []tool.Change, left *budget) *files {
+	f := &files{left: left, changed: map[string]*[2]*tool.Version{}, in: map[string][]string{}, roots: map[string]beneath.Root{}}
 	note := func(s side, name string, v *tool.Version) {
 		if name == "" || v == nil {
 			return
@@ -57,9 +57,8 @@ func newFiles(changes []tool.Change) *files {
 	return f
 }
 
-// close closes the roots. What was found can be opened all the same.
+// close closes the roots.
 func (f *files) close() {
-	f.closed = true
 	for _, r := range f.roots {
 		if r != nil {
 			_ = r.Close()
@@ -67,14 +66,19 @@ func (f *files) close() {
 	}
 }
 
-// root opens a directory of the host, once. It is nil if there is none.
-func (f *files) root(top string) beneath.Root {
-	r, ok := f.roots[top]
+// below is what a file of the host is called in a directory, which is opened. It is nil if
+// there is none.
+func (f *files) below(top, name string) (root beneath.Root, rel string) {
+	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
 	if !ok {
-		r, _, _ = beneath.Open(filepath.FromSlash(top))
-		f.roots[top] = r
+		return nil, ""
 	}
-	return r
+	root, ok = f.roots[top]
+	if !ok {
+		root, _, _ = beneath.Open(filepath.FromSlash(top))
+		f.roots[top] = root
+	}
+	return root, rel
 }
 
 // version is a file below top, or a directory; nil if there is none. No link is
@@ -84,30 +88,21 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	if c := f.changed[name]; c != nil {
 		return c[s], nil
 	}
-	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
-	if name == top {
-		rel, ok = ".", true
-	}
-	root := f.root(top)
-	if !ok || root == nil {
+	root, rel := f.below(top, name)
+	if root == nil {
 		return nil, nil
 	}
 	info, err := lstat(root, rel)
-	if absent(err) {
-		return nil, nil
-	} else if err != nil {
+	if info == nil || err != nil {
 		return nil, err
 	}
 	v := &tool.Version{Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-		if !f.closed {
-			return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
-		}
-		again, _, err := beneath.Open(filepath.FromSlash(top))
+		root, _, err := beneath.Open(filepath.FromSlash(top)) // what was found can be opened later, too
 		if err != nil {
 			return nil, err
 		}
-		defer again.Close()
-		return again.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
+		defer root.Close()
+		return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
 	}}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		v.Target, err = root.Readlink(rel)
@@ -115,21 +110,23 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	return v, err
 }
 
-// lstat is Lstat of a name that leads through no link.
+// lstat is Lstat of a name that leads through no link. Of what is not there it is nil.
 func lstat(root beneath.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
 			continue
 		}
-		if info, err = root.Lstat(rel[:i]); err != nil || i < len(rel) && !info.IsDir() {
-			return nil, errors.Join(err, fs.ErrNotExist)
+		info, err = root.Lstat(rel[:i])
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case i < len(rel) && !info.IsDir():
+			return nil, nil
 		}
 	}
 	return info, nil
-}
-
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
 // maxNames is how many names of a directory are read.
@@ -137,13 +134,10 @@ const maxNames = 100_000
 
 // list is the names in a directory, in order.
 func (f *files) list(s side, top, dir string) (names []string) {
-	if root := f.root(top); root != nil {
-		rel := strings.TrimPrefix(dir, strings.TrimSuffix(top, "/")+"/")
-		if info, err := lstat(root, rel); err == nil && info.IsDir() {
-			if d, err := root.Open(rel); err == nil {
-				names, _ = d.Readdirnames(maxNames)
-				_ = d.Close()
-			}
+	if root, rel := f.below(top, dir); root != nil {
+		if d, err := root.OpenStraight(rel, os.O_RDONLY|beneath.Nonblock); err == nil {
+			names, _ = d.Readdirnames(maxNames)
+			_ = d.Close()
 		}
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return f.changed[dir+"/"+n] != nil })
@@ -177,8 +171,8 @@ func open(v *tool.Version) (*file, error) {
 	if at, ok := r.(io.ReaderAt); ok {
 		return &file{at, r, v.Size}, nil
 	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxWhole))
+	_ = r.Close()
+	data, err := content(v, maxWhole)
 	return &file{bytes.NewReader(data), io.NopCloser(nil), int64(len(data))}, err
 }
 

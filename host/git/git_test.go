@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -216,7 +217,7 @@ func packed(kind int, base string, data []byte) []byte {
 
 // No object is believed under another name than its own, wherever the lie is.
 func TestLies(t *testing.T) {
-	blob := func(text string) string { return nameOf(20, blobKind, []byte(text)) }
+	blob := func(text string) string { return nameOf(20, format.Blob, []byte(text)) }
 	overIdx := func(change func(t *testing.T, data []byte)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.idx"), func(data []byte) []byte { change(t, data); return data })
@@ -246,33 +247,33 @@ func TestLies(t *testing.T) {
 		}), "out of order"},
 		{"an existing name for another object", start, "", func(t *testing.T, dir string) {
 			id, _ := idOf(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:b")))
-			pair(t, dir, map[string][]byte{id: packed(blobKind, "", []byte("evil\n"))}, id)
+			pair(t, dir, map[string][]byte{id: packed(format.Blob, "", []byte("evil\n"))}, id)
 		}, "is another one"},
 		{"an object that the index does not list", start, "", func(t *testing.T, dir string) {
 			a, b := blob("a"), blob("b")
-			pair(t, dir, map[string][]byte{a: packed(blobKind, "", []byte("a")), b: packed(blobKind, "", []byte("b"))}, a, b)
+			pair(t, dir, map[string][]byte{a: packed(format.Blob, "", []byte("a")), b: packed(format.Blob, "", []byte("b"))}, a, b)
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.pack"), func(data []byte) []byte { data[11]++; return data })
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.idx"), func(data []byte) []byte { return data })
 		}, "it does not list all"},
 		{"bytes behind an object", start, "", func(t *testing.T, dir string) {
 			a := blob("a")
-			pair(t, dir, map[string][]byte{a: append(packed(blobKind, "", []byte("a")), "more"...)}, a)
+			pair(t, dir, map[string][]byte{a: append(packed(format.Blob, "", []byte("a")), "more"...)}, a)
 		}, "cannot be read"},
 		{"a delta of what is not in the pack", start, "", func(t *testing.T, dir string) {
 			a := blob("ab")
-			pair(t, dir, map[string][]byte{a: packed(nameDelta, blob("1\n"), []byte("\x02\x02\x02ab"))}, a)
+			pair(t, dir, map[string][]byte{a: packed(format.NameDelta, blob("1\n"), []byte("\x02\x02\x02ab"))}, a)
 		}, "a delta of what is not in it"},
 		{"deltas of one another", start, "", func(t *testing.T, dir string) {
 			a, b := blob("aa"), blob("bb")
-			pair(t, dir, map[string][]byte{a: packed(nameDelta, b, []byte("\x02\x02\x02aa")), b: packed(nameDelta, a, []byte("\x02\x02\x02bb"))}, a, b)
+			pair(t, dir, map[string][]byte{a: packed(format.NameDelta, b, []byte("\x02\x02\x02aa")), b: packed(format.NameDelta, a, []byte("\x02\x02\x02bb"))}, a, b)
 		}, "deltas of one another"},
 		{"a delta that makes another object", start, "", func(t *testing.T, dir string) {
 			a, b := blob("aa"), blob("bb")
-			pair(t, dir, map[string][]byte{a: packed(blobKind, "", []byte("aa")), b: packed(nameDelta, a, []byte("\x02\x02\x02xx"))}, a, b)
+			pair(t, dir, map[string][]byte{a: packed(format.Blob, "", []byte("aa")), b: packed(format.NameDelta, a, []byte("\x02\x02\x02xx"))}, a, b)
 		}, "is another one"},
 		{"a size of gigabytes", start, "", func(t *testing.T, dir string) {
 			a := blob("a")
-			pair(t, dir, map[string][]byte{a: append([]byte("\xb0\xff\xff\xff\x7f"), packed(blobKind, "", []byte("a"))[1:]...)}, a)
+			pair(t, dir, map[string][]byte{a: append([]byte("\xb0\xff\xff\xff\x7f"), packed(format.Blob, "", []byte("a"))[1:]...)}, a)
 		}, "does not have the size"},
 		{"the index of another pack", start, packIt, func(t *testing.T, dir string) {
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.idx"), func(data []byte) []byte { data[len(data)-1]++; return data })

@@ -1,7 +1,7 @@
 package git
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,10 +12,9 @@ import (
 // walk is one through a history, the newest commits first.
 type walk struct {
 	d     *dir
-	stops func() map[string]bool // what is reachable from these is not wanted; asked when it matters
 	seen  map[string]*step
-	queue steps
-	open  int // how many of the queue are wanted
+	queue []*step // the next one last
+	open  int     // how many of the queue are wanted
 }
 
 // step is a commit on the way.
@@ -25,48 +24,39 @@ type step struct {
 	queued bool
 }
 
-type steps []*step
-
-func (q steps) Len() int { return len(q) }
-func (q steps) Less(i, j int) bool {
-	if q[i].when == q[j].when && q[i].stop == q[j].stop {
-		return q[i].id < q[j].id
+// later says which of two steps comes later.
+func later(a, b *step) int {
+	switch {
+	case a.when != b.when:
+		return cmp.Compare(a.when, b.when)
+	case a.stop != b.stop && b.stop:
+		return -1
+	case a.stop != b.stop:
+		return 1
 	}
-	return q[i].when > q[j].when || q[i].when == q[j].when && q[i].stop
-}
-func (q steps) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *steps) Push(x any)   { *q = append(*q, x.(*step)) }
-func (q *steps) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
+	return cmp.Compare(b.id, a.id)
 }
 
 // beyond lists the commits that can be reached from some and not from others, up to a
 // number. all says that these are all. Where the dates of commits are wrong it may list
 // some that can be reached from both; it leaves out none.
 func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map[string]bool, most int) (found []*commit, all bool) {
-	w := &walk{d: d, stops: stops, seen: map[string]*step{}}
+	if len(from) == 0 {
+		return nil, true
+	}
+	w := &walk{d: d, seen: map[string]*step{}}
 	all = true
 	for _, id := range slices.Sorted(maps.Keys(from)) {
 		all = w.add(id, false) && all
 	}
+	for id := range stops() {
+		all = w.add(id, true) && all
+	}
 	var passed []*step
 	oldest := int64(math.MaxInt64)
-	for len(w.queue) > 0 && (w.open > 0 || w.queue[0].when >= oldest) && ctx.Err() == nil {
-		s := heap.Pop(&w.queue).(*step)
-		s.queued = false
-		if !s.stop && w.stops != nil && d.store.had(s.id) { // what is new no old one leads to
-			heap.Push(&w.queue, s)
-			s.queued = true
-			before := w.stops()
-			w.stops = nil
-			for id := range before {
-				all = w.add(id, true) && all
-			}
-			continue
-		}
+	for last := len(w.queue) - 1; last >= 0 && (w.open > 0 || w.queue[last].when >= oldest) && ctx.Err() == nil; last = len(w.queue) - 1 {
+		s := w.queue[last]
+		w.queue, s.queued = w.queue[:last], false
 		if !s.stop {
 			w.open--
 			if len(passed) == most {
@@ -89,29 +79,57 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 
 // add puts a commit on the way. It reports whether that was possible, where it matters.
 func (w *walk) add(id string, stop bool) bool {
-	s := w.seen[id]
-	if s == nil {
-		c, err := w.d.store.peel(id, w.d.left)
+	s, known := w.seen[id]
+	if !known {
+		c, err := w.d.store.commit(id)
 		if err != nil {
 			return stop && !errors.Is(err, errTooLong) || errors.Is(err, errNoCommit) || w.d.shallow[id]
 		}
-		if s = w.seen[c.id]; s == nil {
+		if s, known = w.seen[c.id]; !known {
 			s = &step{commit: c}
 		}
 		w.seen[id], w.seen[c.id] = s, s
-	} else if !stop || s.stop {
+	}
+	if known && (s.stop || !stop) {
 		return true
 	}
-	if stop && s.queued && !s.stop {
+	if s.queued { // it stands elsewhere now
+		at, _ := slices.BinarySearchFunc(w.queue, s, later)
+		w.queue = slices.Delete(w.queue, at, at+1)
 		w.open--
 	}
-	s.stop = s.stop || stop
-	if !s.queued {
-		s.queued = true
-		heap.Push(&w.queue, s)
-		if !s.stop {
-			w.open++
+	if s.stop = stop; !stop {
+		w.open++
+	}
+	at, _ := slices.BinarySearchFunc(w.queue, s, later)
+	w.queue, s.queued = slices.Insert(w.queue, at, s), true
+	return true
+}
+
+// between lists the commits that one leads to, and another does not.
+func (d *dir) between(ctx context.Context, not, id string, most int) (found []*commit, all bool) {
+	return d.beyond(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, most)
+}
+
+// reach lists those of some commits that one leads to by way of these. seen are all that
+// it leads to so.
+func reach(among []*commit, from string) (reached []*commit, seen map[string]bool) {
+	known := map[string]*commit{}
+	for _, c := range among {
+		known[c.id] = c
+	}
+	seen = map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		c := known[queue[0]]
+		if c == nil {
+			continue
+		}
+		for _, p := range c.parents {
+			if !seen[p] {
+				seen[p] = true
+				queue = append(queue, p)
+			}
 		}
 	}
-	return true
+	return slices.DeleteFunc(slices.Clone(among), func(c *commit) bool { return !seen[c.id] }), seen
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -81,7 +82,7 @@ func indexOf(names ...[2]any) []byte {
 		keep, more := name[0].(int), name[1].(string)
 		entry := make([]byte, 62)
 		entry[26], entry[27] = 0x81, 0xa4
-		binary.BigEndian.PutUint16(entry[60:], uint16(min(keep+len(more), longest)))
+		binary.BigEndian.PutUint16(entry[60:], uint16(min(keep+len(more), format.LongName)))
 		out = append(out, entry...)
 		cut := []byte{byte((last - keep) & 0x7f)}
 		for n := (last - keep) >> 7; n > 0; n >>= 7 {
@@ -97,7 +98,7 @@ func indexOf(names ...[2]any) []byte {
 
 // What is small on the disk may be large once it is read, and there may be many.
 func TestIndexesAreBounded(t *testing.T) {
-	long := strings.Repeat("x", maxName)
+	long := strings.Repeat("x", format.MaxName)
 	many := [][2]any{{0, strings.Repeat("x", 4000)}}
 	for i := range 40_000 { // 160 MB
 		many = append(many, [2]any{4000, fmt.Sprintf("%05d", i)})
@@ -111,7 +112,7 @@ func TestIndexesAreBounded(t *testing.T) {
 		{"a name of another length", -1, bytes.Replace(indexOf([2]any{0, "ab"}), []byte("\x00\x02\x00ab"), []byte("\x00\x01\x00ab"), 1)},
 		{"the longest name", 1, indexOf([2]any{0, long})},
 		{"a longer one", -1, indexOf([2]any{0, long + "x"})},
-		{"one that grows", -1, indexOf([2]any{0, long}, [2]any{maxName, "x"})},
+		{"one that grows", -1, indexOf([2]any{0, long}, [2]any{format.MaxName, "x"})},
 		{"not in order", -1, indexOf([2]any{0, "b"}, [2]any{0, "a"})},
 		{"many long ones", -1, indexOf(many...)},
 		{"a large one", -1, append(make([]byte, maxIndex), 0)},
@@ -141,5 +142,21 @@ func TestNegligible(t *testing.T) {
 		if got := Negligible(test.changes); got != test.want {
 			t.Errorf("%v: %t", test.changes, got)
 		}
+	}
+}
+
+// Directories that an index has noted down may have long names, one in the other, and
+// there may be many of these.
+func TestNotedDirectoriesAreBounded(t *testing.T) {
+	data := []byte("\x00-1 1\n")
+	for range 200 {
+		data = append(data, strings.Repeat("x", 4000)+"\x00-1 1\n"...)
+	}
+	data = append(data[:len(data)-2], "1000000\n"...)
+	for range 1_000_000 { // each with a name of 800 KB in all
+		data = append(data, "x\x00-1 0\n"...)
+	}
+	if err := (index{trees: [][]byte{data}}).verify(20, newBudget()); err == nil {
+		t.Error("it is believed")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -52,6 +53,8 @@ type Ref struct {
 	Lost          []string // subjects of commits that no reference leads to any more
 	LostMore      bool
 	Forward       bool // it leads to what it led to before, too
+
+	was, is string // the ids that it held; empty if it held none
 }
 
 // Held is a file that a commit or the index holds and the worktree does not, or not so.
@@ -76,16 +79,12 @@ func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, 
 }
 
 func check(ctx context.Context, changes []tool.Change, left *budget, near []string) ([]*Dir, error) {
-	tops := topsOf(changes)
-	if len(tops) == 0 {
-		return nil, nil
-	}
-	f := newFiles(changes)
+	f := newFiles(changes, left)
 	defer f.close()
 	var out []*Dir
 	var dirs []*dir
-	for _, name := range f.dirs(tops) {
-		dirs = append(dirs, f.open(name, near, left))
+	for _, name := range f.dirs() {
+		dirs = append(dirs, f.open(name, near))
 	}
 	for _, d := range dirs {
 		for _, other := range dirs {
@@ -105,35 +104,26 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	return out, nil
 }
 
-// topsOf lists the directories that changes are in and that may be git directories: those
-// called .git, and those of objects that are changed.
-func topsOf(changes []tool.Change) map[string]bool {
-	found := map[string]bool{}
-	for _, c := range changes {
-		name := filepath.ToSlash(c.Path) + "/"
-		if i := strings.Index(name, "/.git/"); i >= 0 {
-			found[name[:i+len("/.git")]] = true
-			for _, part := range []string{"/modules/", "/worktrees/"} {
-				if strings.HasPrefix(name[i+len("/.git"):], part) {
-					found[path.Dir(strings.TrimSuffix(name, "/"))] = true
-				}
+// dirs lists the git directories that changes are in: those called .git, and what git
+// takes for one in there, or has objects that are changed.
+func (f *files) dirs() (names []string) {
+	seen := map[string]bool{}
+	for name, c := range f.changed {
+		if i := strings.Index(name+"/", "/.git/"); i >= 0 {
+			git := name[:i+len("/.git")]
+			names = append(names, git)
+			if !strings.HasPrefix(name, git+"/modules/") && !strings.HasPrefix(name, git+"/worktrees/") {
+				continue
 			}
-		} else if i := strings.LastIndex(name, "/objects/"); i >= 0 && c.After != nil {
-			found[name[:i]] = true
+			name = path.Dir(name)
+		} else if i := strings.LastIndex(name, "/objects/"); i >= 0 && c[after] != nil {
+			name = name[:i]
+		} else {
+			continue
 		}
-	}
-	return found
-}
-
-// dirs lists the git directories in which, or above which, these are.
-func (f *files) dirs(tops map[string]bool) (names []string) {
-	for name := range tops {
-		for top := topOf(name); strings.HasPrefix(name, top); name = path.Dir(name) {
-			if path.Base(name) == ".git" || f.isDir(name, top) {
+		for top := topOf(name); strings.HasPrefix(name, top) && !seen[name]; name = path.Dir(name) {
+			if seen[name] = true; f.isDir(name, top) {
 				names = append(names, name)
-				break
-			}
-			if name == top {
 				break
 			}
 		}
@@ -166,7 +156,6 @@ type dir struct {
 	path, common string
 	work, tree   string // the worktree; empty if there is none; and the top of the host for it
 	store        *store
-	left         *budget
 	packs        [2]map[string]string
 	shallow      map[string]bool
 	found        Dir
@@ -174,16 +163,16 @@ type dir struct {
 	modeless     bool            // the mode of a file says nothing
 	shown        map[string]bool // what is held
 	same         map[string]bool
-	near         []*dir // those of others in which what is compared may lie
-	quiet        bool   // what is as in the worktree is not told
+	leads        map[string]bool // what HEAD leads to by way of new commits
+	quiet        bool            // what is as in the worktree is not told
 }
 
 // main reports whether it is no worktree beside the one that the repository has.
 func (d *dir) main() bool { return d.path == d.common }
 
-func (f *files) open(name string, near []string, left *budget) *dir {
+func (f *files) open(name string, near []string) *dir {
 	top := topOf(name)
-	d := &dir{files: f, top: top, path: name, common: name, left: left, shown: map[string]bool{}, same: map[string]bool{}}
+	d := &dir{files: f, top: top, path: name, common: name, shown: map[string]bool{}, same: map[string]bool{}}
 	if text, _ := f.text(after, top, name+"/commondir", maxRef); text != "" {
 		if common := path.Join(name, strings.TrimSpace(text)); strings.HasPrefix(name, common+"/") {
 			d.common = common
@@ -239,20 +228,19 @@ func (d *dir) locate(keys []gitconfig.Key, near []string) {
 // people work in is only verified.
 func (d *dir) check(ctx context.Context) (*Dir, error) {
 	if d.main() {
-		unseen, err := d.store.verify(ctx, d.left)
+		unseen, err := d.store.verify(ctx)
 		if err != nil {
 			return nil, err
 		}
 		d.found.Unseen, d.found.Missing = unseen, d.store.missing(ctx)
-	}
-	if !strings.Contains(d.path+"/", "/.git/") && len(d.found.Unseen) == 0 {
-		return nil, nil
 	}
 	if strings.Contains(d.path+"/", "/.git/") {
 		d.history(ctx)
 		if err := d.index(ctx); err != nil {
 			return nil, err
 		}
+	} else if len(d.found.Unseen) == 0 {
+		return nil, nil
 	}
 	for name, tell := range d.same {
 		if tell {
@@ -266,96 +254,77 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	return &d.found, ctx.Err()
 }
 
-// history finds out which commits come and go.
+// history finds out which commits come and go, and compares what they, branches and HEAD
+// hold with the worktree.
 func (d *dir) history(ctx context.Context) {
 	now, were, more := d.mentions()
-	names := d.moved()
-	ids := [2][]string{before: make([]string, len(names)), after: make([]string, len(names))}
-	for i, name := range names {
-		for s := range ids {
-			if id, ok := idOf(d.ref(side(s), name)); ok {
-				ids[s][i] = id
-			}
+	d.found.Refs = d.moved()
+	for _, r := range d.found.Refs {
+		if r.is != "" && !were[r.is] {
+			now[r.is] = true // also of packed-refs
 		}
-		if id := ids[after][i]; id != "" && !were[id] {
-			now[id] = true // also of packed-refs
-		}
-		if id := ids[after][i]; id != "" && id != ids[before][i] {
-			d.noCommit(ctx, id)
+		if r.is != "" && r.is != r.was {
+			d.noCommit(ctx, r.is)
 		}
 	}
 	stops := func() map[string]bool {
 		all := d.refs(before)
 		maps.Copy(all, were)
-		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.had(id) })
+		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.has(before, id) })
 		return all
 	}
 	added, all := d.beyond(ctx, now, stops, maxCommits)
 	d.found.Commits, d.found.Older = len(added), len(added) == maxCommits && !all
 	d.found.More = d.found.More || more || !all && !d.found.Older
-	known := byID(added)
 	left := map[string]bool{} // what references led to, and new commits do not
-	for i := range names {
-		r := Ref{Name: names[i], Before: d.ref(before, names[i]), After: d.ref(after, names[i])}
-		reached := reach(known, ids[after][i])
-		for _, c := range added {
-			if reached[c.id] {
-				r.New++
+	for i := range d.found.Refs {
+		r := &d.found.Refs[i]
+		reached, seen := reach(added, r.is)
+		r.New = len(reached)
+		for _, c := range reached {
+			if c.id == r.is {
+				r.Subject = c.subject
 			}
 		}
-		if c := known[ids[after][i]]; c != nil {
-			r.Subject = c.subject
+		if r.Forward = seen[r.was]; r.was != "" && !r.Forward {
+			left[r.was] = true
 		}
-		if r.Forward = reached[ids[before][i]]; ids[before][i] != "" && !r.Forward {
-			left[ids[before][i]] = true
-		}
-		d.found.Refs = append(d.found.Refs, r)
 	}
-	d.lost(ctx, ids, left)
-	d.stashes()
-	d.contents(ctx, added, known)
-	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
-}
-
-// stashes finds out which are new and which are gone.
-func (d *dir) stashes() {
+	d.lost(ctx, left)
 	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
 		var ok, ok2 bool
 		d.found.Dropped, ok = Dropped(c[before], c[after])
 		d.found.Stashed, ok2 = Dropped(c[after], c[before])
 		d.found.More = d.found.More || !ok || !ok2
 	}
-}
-
-// contents compares what commits, branches and HEAD hold with the worktree.
-func (d *dir) contents(ctx context.Context, added []*commit, known map[string]*commit) {
-	lead := map[*dir]map[string]bool{}
 	for _, other := range d.others {
-		lead[other] = reach(known, other.head())
+		_, other.leads = reach(added, other.resolve(after, other.ref(after, "HEAD")))
 	}
 	for _, c := range added {
-		d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return !lead[other][c.id] })
-		d.commit(ctx, c)
+		var parents []string
+		for _, id := range c.parents {
+			if p, err := d.store.commit(id); err == nil {
+				parents = append(parents, p.tree)
+			} else if !d.shallow[c.id] {
+				d.found.More = true
+			}
+		}
+		d.compareTree(ctx, c.id, c.tree, parents, "", 0)
 	}
-	d.near = nil
 	for i := range d.found.Refs {
 		d.gains(ctx, &d.found.Refs[i])
 	}
 	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
 }
 
 // noCommit compares what a reference leads to if that is no commit.
 func (d *dir) noCommit(ctx context.Context, id string) {
-	kind, data, err := d.store.read(id, maxParsed)
-	for n := 0; kind == tagKind && err == nil && n < maxChain; n++ {
-		line, _, _ := strings.Cut(string(data), "\n")
-		id, _ = idOf(strings.TrimPrefix(line, "object "))
-		kind, data, err = d.store.read(id, maxParsed)
-	}
+	id, o, err := d.store.target(id)
 	switch {
-	case err != nil || kind == commitKind: // what is missing the walk tells
-	case kind == treeKind:
-		d.compareTree(ctx, Hex(id), id, nil, "", 0)
+	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // what is missing the walk tells
+	case o.kind == format.Tree:
+		d.compareTree(ctx, id, id, nil, "", 0)
 	default:
 		d.found.More = true
 	}
@@ -368,14 +337,14 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
 		return
 	}
-	c, err := d.store.peel(is, d.left)
+	c, err := d.store.commit(is)
 	if err != nil {
 		d.found.More = true
 		return
 	}
 	var trees []string
 	for at, n := was, 0; at != "" && n < maxCommits; n++ {
-		p, err := d.store.peel(at, d.left)
+		p, err := d.store.commit(at)
 		if err != nil {
 			break
 		}
@@ -385,22 +354,18 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 		if at = ""; n == 0 {
 			trees = []string{p.tree}
 		}
-		if len(p.parents) > 0 && !r.Forward && d.store.had(c.id) {
+		if len(p.parents) > 0 && !r.Forward && d.store.has(before, c.id) {
 			at = p.parents[0]
 		}
 	}
 	if r.Name != "HEAD" {
-		gained, _ := d.beyond(ctx, map[string]bool{is: true}, func() map[string]bool { return map[string]bool{was: true} }, maxCommits)
+		gained, _ := d.between(ctx, was, is, maxCommits)
 		r.Gained = max(len(gained)-r.New, 0)
 	}
-	d.near = slices.DeleteFunc(slices.Clone(d.others), func(other *dir) bool { return other.head() != is })
 	d.quiet = true
-	d.compareTree(ctx, Hex(c.id), c.tree, trees, "", 0)
-	d.quiet, d.near = false, nil
+	d.compareTree(ctx, c.id, c.tree, trees, "", 0)
+	d.quiet = false
 }
-
-// head is the object that HEAD leads to.
-func (d *dir) head() string { return d.resolve(after, d.ref(after, "HEAD")) }
 
 // resolve is the object that a reference which holds this leads to.
 func (d *dir) resolve(s side, text string) string {
@@ -420,22 +385,22 @@ const maxSymbolic = 5
 
 // lost finds out which commits no reference leads to any more, of those that references
 // led to before and that were left.
-func (d *dir) lost(ctx context.Context, ids [2][]string, left map[string]bool) {
+func (d *dir) lost(ctx context.Context, left map[string]bool) {
 	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
-	gone := byID(lost)
 	for i := range d.found.Refs {
-		r, was := &d.found.Refs[i], ids[before][i]
-		if !left[was] || r.Forward {
+		r := &d.found.Refs[i]
+		if !left[r.was] || r.Forward {
 			continue
 		}
-		reached := reach(gone, was)
-		for _, c := range lost {
-			if reached[c.id] {
-				r.Lost = append(r.Lost, c.subject)
-			}
+		reached, _ := reach(lost, r.was)
+		for _, c := range reached {
+			r.Lost = append(r.Lost, c.subject)
 		}
 		r.LostMore = !all
-		r.Forward = all && len(r.Lost) == 0 && ids[after][i] != "" && len(left) <= maxFollowed && d.follows(ctx, ids[after][i], was)
+		if all && len(r.Lost) == 0 && r.is != "" && len(left) <= maxFollowed {
+			behind, all := d.between(ctx, r.is, r.was, 1)
+			r.Forward = all && len(behind) == 0
+		}
 	}
 }
 
@@ -443,92 +408,45 @@ func (d *dir) lost(ctx context.Context, ids [2][]string, left map[string]bool) {
 // they move forward.
 const maxFollowed = 20
 
-func byID(commits []*commit) map[string]*commit {
-	out := map[string]*commit{}
-	for _, c := range commits {
-		out[c.id] = c
-	}
-	return out
-}
-
-// follows reports whether a commit leads to another.
-func (d *dir) follows(ctx context.Context, id, to string) bool {
-	lost, all := d.beyond(ctx, map[string]bool{to: true}, func() map[string]bool { return map[string]bool{id: true} }, 1)
-	return all && len(lost) == 0
-}
-
-// reach are the commits that one leads to by way of known ones.
-func reach(known map[string]*commit, from string) map[string]bool {
-	seen := map[string]bool{from: true}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		c := known[queue[0]]
-		if c == nil {
-			continue
-		}
-		for _, p := range c.parents {
-			if !seen[p] {
-				seen[p] = true
-				queue = append(queue, p)
-			}
-		}
-	}
-	return seen
-}
-
-// commit compares what a commit has changed with the worktree.
-func (d *dir) commit(ctx context.Context, c *commit) {
-	var parents []string
-	for _, id := range c.parents {
-		if p, err := d.store.commit(id, d.left); err == nil {
-			parents = append(parents, p.tree)
-		} else if !d.shallow[c.id] {
-			d.found.More = true
-		}
-	}
-	d.compareTree(ctx, Hex(c.id), c.tree, parents, "", 0)
-}
-
-const maxDepth = 256
+const maxDepth = format.MaxDepth
 
 // compareTree compares what a tree has and no parent has there.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
-	names, entries, err := d.store.tree(tree, d.left)
+	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
 		d.found.More = true
 		return
 	}
 	olds := make([]map[string]entry, len(parents))
-	gone := map[string]int{}
 	for i, p := range parents {
-		if _, olds[i], err = d.store.tree(p, d.left); err != nil {
+		if olds[i], err = d.store.tree(p); err != nil {
 			d.found.More = true
 		}
-		for name := range olds[i] {
-			if _, ok := entries[name]; !ok {
-				gone[name]++
-			}
-		}
 	}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[name]
 		if slices.ContainsFunc(olds, func(old map[string]entry) bool { return old[name] == e }) {
 			continue
 		}
-		if e.mode&modeType != modeTree {
+		if e.mode&format.ModeType != format.ModeTree {
 			d.compare(in, prefix+name, e)
 			continue
 		}
 		var below []string
 		for _, old := range olds {
-			if o := old[name]; o.mode&modeType == modeTree {
+			if o := old[name]; o.mode&format.ModeType == format.ModeTree {
 				below = append(below, o.id)
 			}
 		}
 		d.compareTree(ctx, in, e.id, below, prefix+name+"/", depth+1)
 	}
-	for name, n := range gone {
-		if n == len(parents) {
-			d.stays(olds[0][name], prefix+name, d.quiet, depth)
+	if len(olds) == 0 {
+		return
+	}
+	for name, e := range olds[0] {
+		lacks := func(in map[string]entry) bool { return in[name] == entry{} }
+		if lacks(entries) && !slices.ContainsFunc(olds, lacks) {
+			d.stays(e, prefix+name, d.quiet, depth)
 		}
 	}
 }
@@ -537,15 +455,15 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 // and with gone what was not there either: else its change tells.
 func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	v, err := d.worktree(name)
-	isTree := e.mode&modeType == modeTree
+	isTree := e.mode&format.ModeType == format.ModeTree
 	switch c := d.files.changed[d.work+"/"+name]; {
 	case err != nil || depth > maxDepth:
 		d.found.More = true
 	case isTree && (v == nil && gone || v != nil && v.Mode.IsDir()):
-		names, entries, err := d.store.tree(e.id, d.left)
+		entries, err := d.store.tree(e.id)
 		d.found.More = d.found.More || err != nil
-		for _, below := range names {
-			d.stays(entries[below], name+"/"+below, gone, depth+1)
+		for below, e := range entries {
+			d.stays(e, name+"/"+below, gone, depth+1)
 		}
 	case isTree:
 	case v != nil:
@@ -557,10 +475,7 @@ func (d *dir) stays(e entry, name string, gone bool, depth int) {
 
 // worktree is a file there. What git would not check out is nowhere.
 func (d *dir) worktree(name string) (*tool.Version, error) {
-	odd := func(part string) bool {
-		return part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
-	}
-	if d.work == "" || slices.ContainsFunc(strings.Split(name, "/"), odd) {
+	if d.work == "" || !format.IsPath(name) {
 		return nil, nil
 	}
 	return d.files.version(after, d.tree, d.work+"/"+name)
@@ -578,9 +493,12 @@ func (d *dir) compare(in, name string, e entry) {
 	if err == nil {
 		equal, ends, err = d.equal(now, e)
 	}
-	for _, other := range d.near {
+	for _, other := range d.others {
+		if equal || in == "" || !other.leads[in] {
+			continue
+		}
 		there, _ := other.worktree(name)
-		if there, _, _ := d.equal(there, e); !equal && there {
+		if there, _, _ := d.equal(there, e); there {
 			other.same[name] = !d.quiet || other.same[name]
 			return
 		}
@@ -601,8 +519,8 @@ func (d *dir) compare(in, name string, e entry) {
 		d.found.More = true
 		return
 	}
-	h := Held{Commit: in, Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
-	if e.mode&modeType != modeGitlink {
+	h := Held{Commit: Hex(in), Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
+	if e.mode&format.ModeType != format.ModeGitlink {
 		h.After = d.blob(e)
 	}
 	d.found.Held = append(d.found.Held, h)
@@ -612,14 +530,14 @@ func (d *dir) compare(in, name string, e entry) {
 // of lines.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
-	switch link := e.mode&modeType == modeLink; {
-	case v == nil || e.mode&modeType == modeGitlink:
+	switch link := e.mode&format.ModeType == format.ModeLink; {
+	case v == nil || e.mode&format.ModeType == format.ModeGitlink:
 		return false, false, nil
 	case link:
-		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, blobKind, []byte(v.Target)) == e.id, false, nil
+		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, format.Blob, []byte(v.Target)) == e.id, false, nil
 	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.modeless:
 		return false, false, nil
-	case !take(&d.left.files, v.Size):
+	case !take(&d.files.left.files, v.Size):
 		return false, false, errTooLong
 	case v.Size > maxParsed:
 		r, err := v.Open()
@@ -627,32 +545,32 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 			return false, false, err
 		}
 		defer r.Close()
-		h := begin(size, blobKind, v.Size)
+		h := begin(size, format.Blob, v.Size)
 		_, err = io.CopyN(h, r, v.Size)
 		return string(h.Sum(nil)) == e.id, false, err
 	}
 	data, err := content(v, maxParsed)
-	if err != nil || nameOf(size, blobKind, data) == e.id {
+	if err != nil || nameOf(size, format.Blob, data) == e.id {
 		return err == nil, false, err
 	}
 	lf := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	equal = len(lf) < len(data) && nameOf(size, blobKind, lf) == e.id
+	equal = len(lf) < len(data) && nameOf(size, format.Blob, lf) == e.id
 	return equal, equal, nil
 }
 
 // blob is what is held.
 func (d *dir) blob(e entry) *tool.Version {
-	kind, data, err := d.store.read(e.id, min(maxParsed, d.left.held))
-	if err == nil && (kind != blobKind || !take(&d.left.held, int64(len(data)))) {
+	o, err := d.store.read(e.id, min(maxParsed, d.files.left.held))
+	if err == nil && (o.kind != format.Blob || !take(&d.files.left.held, int64(len(o.data)))) {
 		err = errTooLong
 	}
 	d.found.More = d.found.More || err != nil
-	v := &tool.Version{Mode: 0o644, Size: int64(len(data)), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), err
+	v := &tool.Version{Mode: 0o644, Size: int64(len(o.data)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(o.data)), err
 	}}
 	switch {
-	case e.mode&modeType == modeLink:
-		v.Mode, v.Target = fs.ModeSymlink|0o777, string(data)
+	case e.mode&format.ModeType == format.ModeLink:
+		v.Mode, v.Target = fs.ModeSymlink|0o777, string(o.data)
 	case e.mode&0o100 != 0:
 		v.Mode = 0o755
 	}
@@ -665,13 +583,13 @@ func (d *dir) index(ctx context.Context) error {
 	if c == nil || c[after] != nil && !regular(c[after]) {
 		return nil
 	}
-	was, err := readIndex(c[before], d.store.hashSize, d.left)
+	was, err := readIndex(c[before], d.store.hashSize, d.files.left)
 	if err != nil {
 		d.found.More = true // what was staged before is compared, too
 	}
-	is, err := readIndex(c[after], d.store.hashSize, d.left)
+	is, err := readIndex(c[after], d.store.hashSize, d.files.left)
 	if err == nil {
-		err = is.verify(d.store.hashSize, d.left)
+		err = is.verify(d.store.hashSize, d.files.left)
 	}
 	if errors.Is(err, errTrees) {
 		return &Lie{d.path + "/index", err.Error()}
@@ -681,11 +599,11 @@ func (d *dir) index(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case is == nil || is.flags&intentToAdd != 0:
-			if was != nil && was.flags&intentToAdd == 0 { // the next commit takes it out
+		case is == nil || is.flags&format.IntentToAdd != 0:
+			if was != nil && was.flags&format.IntentToAdd == 0 { // the next commit takes it out
 				d.stays(was.entry, was.name, true, 0)
 			}
-		case was == nil || was.entry != is.entry || was.flags&intentToAdd != 0:
+		case was == nil || was.entry != is.entry || was.flags&format.IntentToAdd != 0:
 			d.compare("", is.name, is.entry)
 		}
 		if is != nil && (was == nil && is.flags&told != 0 || was != nil && (was.flags^is.flags)&told != 0) {

@@ -6,7 +6,6 @@ import (
 	"compress/zlib"
 	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,20 +13,10 @@ import (
 	"io"
 	"strconv"
 	"strings"
-)
 
-// Kinds of objects, with the numbers that packs have for them. The last two are deltas.
-const (
-	commitKind = iota + 1
-	treeKind
-	blobKind
-	tagKind
-	_
-	offsetDelta
-	nameDelta
+	"github.com/stockade-dev/stockade/host/git/format"
+	"github.com/stockade-dev/stockade/host/tool"
 )
-
-var kinds = [...]string{commitKind: "commit", treeKind: "tree", blobKind: "blob", tagKind: "tag"}
 
 // newHash is the hash whose sums have so many bytes.
 func newHash(size int) hash.Hash {
@@ -40,7 +29,7 @@ func newHash(size int) hash.Hash {
 // begin is a hash of an object of so many bytes, to which these are written.
 func begin(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
-	fmt.Fprintf(h, "%s %d\x00", kinds[kind], size)
+	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
 	return h
 }
 
@@ -51,39 +40,47 @@ func nameOf(hashSize, kind int, data []byte) string {
 	return string(h.Sum(nil))
 }
 
-// idOf reads an id in hexadecimal digits.
+// idOf reads an id in hexadecimal digits; empty if it is none.
 func idOf(s string) (string, bool) {
+	if len(s) != 2*sha1.Size && len(s) != 2*sha256.Size {
+		return "", false
+	}
 	raw, err := hex.DecodeString(s)
-	return string(raw), err == nil && (len(raw) == sha1.Size || len(raw) == sha256.Size)
+	if err != nil {
+		return "", false
+	}
+	return string(raw), true
 }
 
 // inflater inflates one stream after another.
 type inflater struct {
-	in   *bufio.Reader
-	zlib io.ReadCloser
+	in, out *bufio.Reader // what is read, and that inflated
+	zlib    io.ReadCloser
 }
 
 // open begins with what is in a file at an offset.
 func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 	section := io.NewSectionReader(f, at, end-at)
 	if z.in == nil {
-		z.in = bufio.NewReader(section)
+		const longestHeader = 64 // of a loose object
+		z.in, z.out = bufio.NewReader(section), bufio.NewReaderSize(nil, longestHeader)
 	} else {
 		z.in.Reset(section)
 	}
 	if z.zlib == nil {
 		z.zlib, err = zlib.NewReader(z.in)
-		return err
+	} else {
+		err = z.zlib.(zlib.Resetter).Reset(z.in, nil)
 	}
-	return z.zlib.(zlib.Resetter).Reset(z.in, nil)
+	z.out.Reset(z.zlib)
+	return err
 }
 
 var errSize = errors.New("it does not have the size that it says")
 
 // ends reports that the stream has ended, and with it what was to be read.
 func (z *inflater) ends() error {
-	var one [1]byte
-	if n, err := io.ReadFull(z.zlib, one[:]); n > 0 || err != io.EOF {
+	if _, err := z.out.ReadByte(); err != io.EOF {
 		return errors.Join(errSize, err)
 	}
 	if _, err := z.in.ReadByte(); err != io.EOF {
@@ -95,98 +92,59 @@ func (z *inflater) ends() error {
 // maxRatio is how much more something is, inflated, at most.
 const maxRatio = 1032
 
-// read inflates so many bytes that are at an offset. whole says that nothing follows.
-func (z *inflater) read(f io.ReaderAt, at, end, size int64, whole bool) ([]byte, error) {
-	if size > (end-at)*maxRatio {
-		return nil, errSize
-	}
-	if err := z.open(f, at, end); err != nil {
+// read inflates an object of a pack, or a delta.
+func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
+	if err := z.open(f, h.at, h.end); err != nil {
 		return nil, err
 	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(z.zlib, data); err != nil {
+	data := make([]byte, h.size)
+	if _, err := io.ReadFull(z.out, data); err != nil {
 		return nil, errors.Join(errSize, err)
 	}
-	if whole {
+	if h.exact {
 		return data, z.ends()
 	}
 	return data, nil
 }
 
-// looseHeader reads what stands before a loose object.
-func (z *inflater) looseHeader(f *file) (kind int, size int64, err error) {
-	if err := z.open(f, 0, f.size); err != nil {
-		return 0, 0, err
+// sum is the id of an object of which what comes next is the content, and all of it.
+func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
+	h := begin(hashSize, kind, size)
+	if _, err := io.CopyN(h, z.out, size); err != nil {
+		return "", err
 	}
-	var head []byte
-	for b := [1]byte{}; ; head = append(head, b[0]) {
-		if _, err := io.ReadFull(z.zlib, b[:]); err != nil || len(head) > 32 {
-			return 0, 0, errors.Join(errSize, err)
-		}
-		if b[0] == 0 {
-			break
-		}
-	}
-	name, digits, _ := strings.Cut(string(head), " ")
-	size, err = strconv.ParseInt(digits, 10, 64)
-	for kind = commitKind; kind < len(kinds) && kinds[kind] != name; kind++ {
-	}
-	if err != nil || size < 0 || kind == len(kinds) || strconv.FormatInt(size, 10) != digits {
-		return 0, 0, errors.New("it is no object")
-	}
-	return kind, size, nil
+	return string(h.Sum(nil)), z.ends()
 }
 
-// patch makes an object of its base and a delta. It fails if the delta is not one of
-// this base, or makes more than most bytes.
+// openLoose begins with a loose object, and reads what stands before its content.
+func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, err error) {
+	if f, err = open(v); err != nil {
+		return nil, 0, 0, err
+	}
+	var head []byte
+	if err = z.open(f, 0, f.size); err == nil {
+		head, err = z.out.ReadSlice(0)
+	}
+	kind, size, _, ok := format.LooseHeader(head)
+	if err == nil && !ok {
+		err = errors.New("it is no object")
+	}
+	if err != nil {
+		_ = f.Close()
+	}
+	return f, kind, size, err
+}
+
+// patch makes an object of its base and a delta, of at most so many bytes.
 func patch(base, delta []byte, most int64) ([]byte, error) {
-	bad := errors.New("a delta does not fit what it is a delta of")
-	was, n := binary.Uvarint(delta)
-	if n <= 0 || was != uint64(len(base)) {
-		return nil, bad
-	}
-	size, m := binary.Uvarint(delta[n:])
-	if m <= 0 {
-		return nil, bad
-	} else if size > uint64(most) {
+	data, size, ok := format.Patch(base, delta, int(most))
+	switch {
+	case size > uint64(most):
 		return nil, errTooLong
+	case !ok:
+		return nil, errors.New("a delta does not fit what it is a delta of")
 	}
-	delta = delta[n+m:]
-	out := make([]byte, 0, size)
-	for len(delta) > 0 {
-		op := delta[0]
-		delta = delta[1:]
-		if op&0x80 == 0 {
-			n := int(op)
-			if n == 0 || n > len(delta) || n > cap(out)-len(out) {
-				return nil, bad
-			}
-			out, delta = append(out, delta[:n]...), delta[n:]
-			continue
-		}
-		var word [8]byte // four of the offset, three of the length
-		for i := range 7 {
-			if op>>i&1 == 0 {
-				continue
-			}
-			if len(delta) == 0 {
-				return nil, bad
-			}
-			word[i], delta = delta[0], delta[1:]
-		}
-		from, n := int64(binary.LittleEndian.Uint32(word[:])), int64(binary.LittleEndian.Uint32(word[4:]))
-		if n == 0 {
-			n = 0x10000
-		}
-		if from+n > int64(len(base)) || n > int64(cap(out)-len(out)) {
-			return nil, bad
-		}
-		out = append(out, base[from:from+n]...)
-	}
-	if uint64(len(out)) != size {
-		return nil, bad
-	}
-	return out, nil
+	return data, nil
 }
 
 // commit is what is told of one, and what a commit-graph has of it.
@@ -229,15 +187,6 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 // maxSubject is how much of a message is looked at for its first line.
 const maxSubject = 1 << 10
 
-// The modes of entries of trees and of the index.
-const (
-	modeType    = 0o170000
-	modeTree    = 0o040000
-	modeFile    = 0o100000
-	modeLink    = 0o120000
-	modeGitlink = 0o160000
-)
-
 // entry is one of a tree or of the index.
 type entry struct {
 	mode uint32
@@ -245,31 +194,24 @@ type entry struct {
 }
 
 // parseTree reads a tree.
-func parseTree(hashSize int, data []byte) (names []string, entries map[string]entry, ok bool) {
+func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	entries = map[string]entry{}
 	for len(data) > 0 {
-		blank := bytes.IndexByte(data[:min(len(data), 8)], ' ')
-		end := bytes.IndexByte(data, 0)
-		if blank < 0 || end < blank || len(data)-end-1 < hashSize {
-			return nil, nil, false
+		name, mode, id, rest, ok := format.TreeEntry(data, hashSize)
+		if !ok || entries[string(name)] != (entry{}) || len(name) > format.MaxName {
+			return nil, false
 		}
-		mode, err := strconv.ParseUint(string(data[:blank]), 8, 32)
-		name := string(data[blank+1 : end])
-		if _, twice := entries[name]; err != nil || twice || name == "" || len(name) > maxName {
-			return nil, nil, false
-		}
-		names = append(names, name)
-		entries[name] = entry{known(uint32(mode)), string(data[end+1 : end+1+hashSize])}
-		data = data[end+1+hashSize:]
+		entries[string(name)] = entry{known(mode), string(id)}
+		data = rest
 	}
-	return names, entries, true
+	return entries, true
 }
 
 // known is a mode as git takes it: what is no file, link or tree is a submodule.
 func known(mode uint32) uint32 {
-	switch mode & modeType {
-	case modeFile, modeLink, modeTree:
+	switch mode & format.ModeType {
+	case format.ModeFile, format.ModeLink, format.ModeTree:
 		return mode
 	}
-	return modeGitlink
+	return format.ModeGitlink
 }

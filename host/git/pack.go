@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"sort"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // pack is a packfile with its index, see gitformat-pack(5).
@@ -18,6 +20,9 @@ type pack struct {
 	idx, pack *file
 	fan       [256]uint32 // how many objects begin with a byte as high as this, or lower
 	z         *inflater
+	ends      map[int64]int64  // where the objects end, by where they begin; nil: that is not known
+	kept      map[int64]object // some that were read
+	size      int              // of these
 }
 
 const (
@@ -28,11 +33,29 @@ const (
 
 var errFormat = errors.New("it is in a format that is not known here")
 
-// openPack takes over both files.
-func openPack(path string, hashSize int, idx, data *file, z *inflater) (*pack, error) {
-	p := &pack{path: path, hashSize: hashSize, idx: idx, pack: data, z: z}
+// openPack opens a pack, as it is at one side.
+func (s *store) openPack(at side, name string) (p *pack, err error) {
+	p = &pack{path: name, hashSize: s.hashSize, z: &s.z}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	part := func(end string) (*file, error) {
+		v, err := s.files.version(at, s.top, name+end)
+		if err != nil {
+			return nil, err
+		}
+		return open(v)
+	}
+	if p.idx, err = part(".idx"); err != nil {
+		return p, err
+	}
+	if p.pack, err = part(".pack"); err != nil {
+		return p, err
+	}
 	var head [idxFan]byte
-	if _, err := idx.ReadAt(head[:], 0); err != nil {
+	if _, err := p.idx.ReadAt(head[:], 0); err != nil {
 		return p, err
 	}
 	if !bytes.Equal(head[:idxHeader], []byte("\xfftOc\x00\x00\x00\x02")) {
@@ -41,19 +64,22 @@ func openPack(path string, hashSize int, idx, data *file, z *inflater) (*pack, e
 	last := uint32(0)
 	for i := range p.fan {
 		if p.fan[i] = binary.BigEndian.Uint32(head[idxHeader+4*i:]); p.fan[i] < last {
-			return p, &Lie{path + ".idx", "it is out of order"}
+			return p, &Lie{name + ".idx", "it is out of order"}
 		}
 		last = p.fan[i]
 	}
-	if least := idxFan + int64(last)*int64(hashSize+8) + 2*int64(hashSize); idx.size < least || (idx.size-least)%8 != 0 {
-		return p, &Lie{path + ".idx", "it does not have the size that it says"}
+	if least := idxFan + int64(last)*int64(s.hashSize+8) + 2*int64(s.hashSize); p.idx.size < least || (p.idx.size-least)%8 != 0 {
+		return p, &Lie{name + ".idx", "it does not have the size that it says"}
 	}
 	return p, nil
 }
 
 func (p *pack) close() {
-	_ = p.idx.Close()
-	_ = p.pack.Close()
+	for _, f := range []*file{p.idx, p.pack} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }
 
 func (p *pack) count() int { return int(p.fan[255]) }
@@ -106,119 +132,98 @@ func (p *pack) find(id string) (i int, ok bool) {
 
 // head is what stands before the data of an object in a pack.
 type head struct {
-	kind int
-	size int64  // of the data, inflated
-	at   int64  // of the data
-	base int64  // of an offsetDelta
-	name string // of a nameDelta
+	kind    int
+	size    int64 // of the data, inflated
+	at, end int64 // where the data is, and what it does not go beyond
+	exact   bool  // it ends there
+	base    int64 // where the object is that this one is a delta of
 }
 
 func (p *pack) head(off int64) (h head, err error) {
 	bad := &Lie{p.path + ".pack", "it has no object where its index says"}
-	b := make([]byte, 20+p.hashSize)
+	b := make([]byte, format.MaxHead+p.hashSize)
 	n, err := p.pack.ReadAt(b, off)
-	if off < packHeader || n < 2 || err != nil && err != io.EOF {
+	f, ok := format.ParseHead(b[:n], p.hashSize)
+	if h = (head{kind: f.Kind, size: int64(f.Size), base: off - f.Back}); !ok || off < packHeader || err != nil && err != io.EOF {
 		return h, bad
 	}
-	c, i := b[0], 1
-	h.kind, h.size = int(c>>4&7), int64(c&15)
-	for shift := 4; c&0x80 != 0; shift += 7 {
-		if shift > 53 || i == n {
-			return h, bad
+	if f.Kind == format.NameDelta {
+		at, ok := p.find(string(f.Base))
+		if !ok {
+			return h, &Lie{p.path + ".pack", "it has a delta of what is not in it"}
 		}
-		c = b[i]
-		h.size |= int64(c&0x7f) << shift
-		i++
+		h.base = p.offset(at)
 	}
-	switch h.kind {
-	case commitKind, treeKind, blobKind, tagKind:
-	case offsetDelta:
-		back, used := offsetIn(b[i:n])
-		if h.base = off - back; used == 0 || back <= 0 || h.base < packHeader {
-			return h, bad
+	h.at, h.end = off+int64(f.Len), p.pack.size
+	if p.ends != nil {
+		if h.end, h.exact = p.ends[off]; !h.exact {
+			return h, &Lie{p.path + ".pack", "it has a delta of what is not in it"}
 		}
-		i += used
-	case nameDelta:
-		if i+p.hashSize > n {
-			return h, bad
-		}
-		h.name = string(b[i : i+p.hashSize])
-		i += p.hashSize
-	default:
-		return h, bad
 	}
-	h.at = off + int64(i)
+	if h.size > (h.end-h.at)*maxRatio {
+		return h, &Lie{p.path + ".pack", "an object does not have the size that it says"}
+	}
 	return h, nil
-}
-
-// offsetIn reads a number as deltas have it, and version 4 of an index.
-func offsetIn(data []byte) (value int64, used int) {
-	for used < len(data) && used < 9 {
-		b := data[used]
-		value = value<<7 | int64(b&0x7f)
-		if used++; b&0x80 == 0 {
-			return value, used
-		}
-		value++
-	}
-	return 0, 0
 }
 
 const (
 	maxChain = 4095 // deltas between an object and the one that is whole, as in git
 	maxLive  = 256 << 20
+	maxKept  = 64 << 20 // bytes of objects of a pack that are kept
 )
 
-// read reads an object by way of those that it is a delta of.
-func (p *pack) read(off, most int64) (kind int, data []byte, err error) {
-	var chain []head
-	var h head
-	for end := p.pack.size; ; {
-		if h, err = p.head(off); err != nil {
-			return 0, nil, err
-		}
-		if h.size > most {
-			return 0, nil, errTooLong
-		}
-		if h.kind < offsetDelta {
-			data, err = p.z.read(p.pack, h.at, end, h.size, false)
+// read reads an object by way of those that it is a delta of, and takes from left what
+// that inflates and makes.
+func (p *pack) read(off, most int64, left *int64) (o object, err error) {
+	var offs []int64
+	var heads []head
+	for {
+		var ok bool
+		if o, ok = p.kept[off]; ok {
 			break
 		}
-		if chain = append(chain, h); len(chain) > maxChain {
-			return 0, nil, errTooLong
+		h, err := p.head(off)
+		switch offs, heads = append(offs, off), append(heads, h); {
+		case err != nil:
+			return o, err
+		case len(heads) > p.count():
+			return o, &Lie{p.path + ".pack", "it has deltas of one another"}
+		case h.size > most, len(heads) > maxChain, !take(left, h.size):
+			return o, errTooLong
 		}
-		if off = h.base; h.kind == nameDelta {
-			i, ok := p.find(h.name)
-			if !ok {
-				return 0, nil, errMissing
-			}
-			off = p.offset(i)
+		if h.kind < format.OffsetDelta {
+			o.kind = h.kind
+			break
 		}
+		off = h.base
 	}
-	for total := int64(0); err == nil && len(chain) > 0; chain = chain[:len(chain)-1] {
-		d := chain[len(chain)-1]
-		var delta []byte
-		if delta, err = p.z.read(p.pack, d.at, p.pack.size, d.size, false); err == nil {
-			data, err = patch(data, delta, most)
+	for i, h := range slices.Backward(heads) {
+		data, err := p.z.read(p.pack, h)
+		if err == nil && h.kind >= format.OffsetDelta {
+			data, err = patch(o.data, data, min(most, *left))
+			take(left, int64(len(data)))
 		}
-		if total += int64(len(data)); total > maxLive {
-			return 0, nil, errTooLong
+		if err != nil {
+			return o, err
 		}
+		o.data = data
+		const overhead = 100
+		if p.size += len(data) + overhead; p.size > maxKept || p.kept == nil {
+			p.kept, p.size = map[int64]object{}, len(data)+overhead
+		}
+		p.kept[offs[i]] = o
 	}
-	return h.kind, data, err
+	return o, nil
 }
 
 // placed is an object of a pack that is verified.
 type placed struct {
-	head
-	name      string // of the object
-	off, end  int64
-	base      int // in the order of places; -1: it is whole
-	kids, sib int // the first delta of it, and the next one of its base; -1: none
+	name string
+	off  int64
 }
 
-// layout reads where the objects of a pack are. The index must have all that the pack
-// has, each once, one behind the other.
+// layout lists the objects of a pack in the order of their places. The index must have
+// all that the pack has, each once, one behind the other.
 func (p *pack) layout() ([]placed, error) {
 	if err := p.load(); err != nil {
 		return nil, err
@@ -226,13 +231,12 @@ func (p *pack) layout() ([]placed, error) {
 	n := p.count()
 	bad := func(what string) error { return &Lie{p.path + ".idx", what} }
 	at := make([]placed, n)
-	last := ""
 	for i := range at {
 		id := p.name(i)
-		if id <= last && i > 0 || int(p.fan[id[0]]) <= i || id[0] > 0 && int(p.fan[id[0]-1]) > i {
+		if i > 0 && id <= at[i-1].name || int(p.fan[id[0]]) <= i || id[0] > 0 && int(p.fan[id[0]-1]) > i {
 			return nil, bad("it is out of order")
 		}
-		last, at[i] = id, placed{name: id, off: p.offset(i), base: -1, kids: -1, sib: -1}
+		at[i] = placed{id, p.offset(i)}
 	}
 	var magic [packHeader]byte
 	sums := make([]byte, 2*p.hashSize)
@@ -248,162 +252,59 @@ func (p *pack) layout() ([]placed, error) {
 		return nil, bad("it is the index of another pack")
 	}
 	slices.SortFunc(at, func(a, b placed) int { return cmp.Compare(a.off, b.off) })
-	end := p.pack.size - int64(p.hashSize)
-	for i := n - 1; i >= 0; i-- {
-		o := &at[i]
-		if o.end = end; o.off >= end {
-			return nil, bad("it has two objects in one place")
-		}
-		end = o.off
-		if o.head, err = p.head(o.off); err != nil {
-			return nil, err
-		}
-		if o.size > (o.end-o.at)*maxRatio {
-			return nil, &Lie{p.path + ".pack", "its object " + short(o.name) + " does not have the size that it says"}
-		}
-	}
 	if n > 0 && at[0].off != packHeader {
 		return nil, bad("it does not list all objects of the pack")
+	}
+	p.ends = make(map[int64]int64, n)
+	end := p.pack.size - int64(p.hashSize)
+	for _, o := range slices.Backward(at) {
+		if o.off >= end {
+			return nil, bad("it has two objects in one place")
+		}
+		p.ends[o.off], end = end, o.off
 	}
 	return at, nil
 }
 
-// verify hashes each object of a pack.
-func (p *pack) verify(ctx context.Context, left *budget) error {
+// verify hashes each object of a pack. In the order of their places most deltas are
+// behind what they are deltas of, which is kept.
+func (p *pack) verify(ctx context.Context, left *int64) error {
 	if p.count() > maxObjects || p.pack.size > maxPack {
 		return errTooLong
 	}
 	at, err := p.layout()
-	if err != nil {
-		return err
-	}
-	names := map[string]int{} // only of what a delta names
-	for i := range at {
-		if at[i].kind == nameDelta {
-			names[at[i].head.name] = -1
+	for i := 0; i < len(at) && err == nil; i++ {
+		if err = p.verifyObject(at[i], left); err == nil {
+			err = ctx.Err()
 		}
 	}
-	for i := range at {
-		if _, ok := names[at[i].name]; ok {
-			names[at[i].name] = i
-		}
-	}
-	for i := range at {
-		o := &at[i]
-		switch o.kind {
-		case nameDelta:
-			o.base = names[o.head.name]
-		case offsetDelta:
-			var ok bool
-			if o.base, ok = slices.BinarySearchFunc(at[:i], o.head.base, func(b placed, off int64) int { return cmp.Compare(b.off, off) }); !ok {
-				o.base = -1
-			}
-		default:
-			continue
-		}
-		if o.base < 0 {
-			return &Lie{p.path + ".pack", "it has a delta of what is not in it"}
-		}
-		o.sib, at[o.base].kids = at[o.base].kids, i
-	}
-	v := verifier{p: p, at: at, ctx: ctx, left: left}
-	for i := range at {
-		if at[i].kind < offsetDelta {
-			if err := v.whole(i); err != nil {
-				return err
-			}
-		}
-	}
-	if v.seen < len(at) {
-		return &Lie{p.path + ".pack", "it has deltas of one another"}
-	}
-	return nil
+	return err
 }
 
-// verifier hashes the objects of one pack.
-type verifier struct {
-	p    *pack
-	at   []placed
-	ctx  context.Context
-	left *budget
-	seen int
-	live int64 // bytes of the objects whose deltas are looked at
-}
-
-// lies says what is wrong with an object.
-func (v *verifier) lies(o *placed, err error) error {
-	if errors.Is(err, errTooLong) {
-		return err
-	}
-	what := "its object " + short(o.name) + " is another one"
-	if err != nil {
-		what = "its object " + short(o.name) + " cannot be read: " + err.Error()
-	}
-	return &Lie{v.p.path + ".pack", what}
-}
-
-// whole verifies an object that is no delta, and those that are deltas of it.
-func (v *verifier) whole(i int) error {
-	o := &v.at[i]
-	v.seen++
-	if err := v.ctx.Err(); err != nil {
-		return err
-	}
-	if !take(&v.left.bytes, o.size) {
-		return errTooLong
-	}
-	if o.kids < 0 && o.size > maxParsed {
-		h := begin(v.p.hashSize, o.kind, o.size)
-		err := v.p.z.open(v.p.pack, o.at, o.end)
-		if err == nil {
-			_, err = io.CopyN(h, v.p.z.zlib, o.size)
-		}
-		if err == nil {
-			err = v.p.z.ends()
-		}
-		if err != nil || string(h.Sum(nil)) != o.name {
-			return v.lies(o, err)
-		}
-		return nil
-	}
-	if o.size > maxLive {
-		return errTooLong
-	}
-	data, err := v.p.z.read(v.p.pack, o.at, o.end, o.size, true)
-	if err != nil || nameOf(v.p.hashSize, o.kind, data) != o.name {
-		return v.lies(o, err)
-	}
-	return v.deltas(o, o.kind, data, 0)
-}
-
-// deltas verifies those of an object.
-func (v *verifier) deltas(of *placed, kind int, base []byte, depth int) error {
-	v.live += int64(len(base))
-	defer func(n int64) { v.live -= n }(int64(len(base)))
-	if depth > maxChain || v.live > maxLive {
-		return errTooLong
-	}
-	for i := of.kids; i >= 0; i = v.at[i].sib {
-		o := &v.at[i]
-		v.seen++
-		if err := v.ctx.Err(); err != nil {
-			return err
-		}
-		if !take(&v.left.bytes, o.size) {
+func (p *pack) verifyObject(at placed, left *int64) error {
+	h, err := p.head(at.off)
+	var name string
+	if err == nil && h.kind < format.OffsetDelta && h.size > maxParsed { // it is not held
+		if !take(left, h.size) {
 			return errTooLong
 		}
-		delta, err := v.p.z.read(v.p.pack, o.at, o.end, o.size, true)
-		var data []byte
-		if err == nil {
-			data, err = patch(base, delta, min(maxLive, v.left.bytes))
+		if err = p.z.open(p.pack, h.at, h.end); err == nil {
+			name, err = p.z.sum(p.hashSize, h.kind, h.size)
 		}
-		if err != nil || nameOf(v.p.hashSize, kind, data) != o.name {
-			return v.lies(o, err)
+	} else if err == nil {
+		var o object
+		if o, err = p.read(at.off, maxLive, left); err == nil {
+			name = nameOf(p.hashSize, o.kind, o.data)
 		}
-		take(&v.left.bytes, int64(len(data)))
-		if err := v.deltas(o, kind, data, depth+1); err != nil {
-			return err
-		}
+	}
+	_, lie := errors.AsType[*Lie](err)
+	switch what := "its object " + short(at.name); {
+	case lie || errors.Is(err, errTooLong):
+		return err
+	case err != nil:
+		return &Lie{p.path + ".pack", what + " cannot be read: " + err.Error()}
+	case name != at.name:
+		return &Lie{p.path + ".pack", what + " is another one"}
 	}
 	return nil
 }

@@ -2,15 +2,13 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/hex"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -25,15 +23,16 @@ const (
 // read.
 const Unreadable = "?"
 
-// own are the references that each worktree has for itself.
-var own = []string{"refs/bisect/", "refs/worktree/", "refs/rewritten/"}
-
 // ref is what a reference holds, as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
-	in := d.path
-	if strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-		in = d.common
+	if format.IsOwnRef(name) {
+		return d.refIn(s, d.path, name)
 	}
+	return d.refIn(s, d.common, name)
+}
+
+// refIn is ref of one that is in a git directory.
+func (d *dir) refIn(s side, in, name string) string {
 	v, err := d.files.version(s, d.top, path.Join(in, name))
 	if err == nil && (v == nil || v.Mode.IsDir()) {
 		return d.packed(s)[name]
@@ -84,19 +83,11 @@ func (d *dir) packed(s side) map[string]string {
 	return d.packs[s]
 }
 
-// valid reports whether git takes a name for that of a reference, see
-// git-check-ref-format(1).
-func valid(name string) bool {
-	odd := func(part string) bool {
-		return part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock")
-	}
-	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) }) &&
-		!strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.HasSuffix(name, ".") &&
-		strings.HasPrefix(name, "refs/") && !slices.ContainsFunc(strings.Split(name, "/"), odd)
-}
+// valid reports whether git takes a name for that of a reference.
+func valid(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
 // moved lists the references that are others after.
-func (d *dir) moved() (names []string) {
+func (d *dir) moved() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
@@ -105,62 +96,56 @@ func (d *dir) moved() (names []string) {
 		}
 	}
 	if d.main() && d.files.changed[d.common+"/packed-refs"] != nil {
-		for name := range maps.Keys(d.packed(before)) {
-			all[name] = true
-		}
-		for name := range maps.Keys(d.packed(after)) {
-			all[name] = true
-		}
-	}
-	for name := range all {
-		if is := d.ref(after, name); d.ref(before, name) != is || is == Unreadable {
-			names = append(names, name)
+		for s := range d.packs {
+			for name := range d.packed(side(s)) {
+				all[name] = true
+			}
 		}
 	}
-	slices.Sort(names)
-	return names
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		r := Ref{Name: name, Before: d.ref(before, name), After: d.ref(after, name)}
+		r.was, _ = idOf(r.Before)
+		if r.is, _ = idOf(r.After); r.Before != r.After || r.After == Unreadable {
+			refs = append(refs, r)
+		}
+	}
+	return refs
 }
 
 // refs are the objects of all references, of HEAD in all worktrees, and of the stash.
 func (d *dir) refs(s side) map[string]bool {
-	ids := map[string]bool{}
-	add := func(text string) {
-		if id, ok := idOf(text); ok && len(ids) < maxRefs {
-			ids[id] = true
-		}
+	names := map[string]bool{"HEAD": true}
+	for name := range d.packed(s) {
+		names[name] = true
 	}
-	for name, id := range d.packed(s) {
-		if v, err := d.files.version(s, d.top, d.common+"/"+name); err == nil && (v == nil || v.Mode.IsDir()) {
-			add(id)
-		}
-	}
-	heads := func(name string) bool {
-		in, worktree := strings.CutSuffix(strings.TrimPrefix(name, "worktrees/"), "/HEAD")
-		for _, part := range []string{"/gitdir", "/commondir"} {
-			v, err := d.files.version(s, d.top, d.common+"/worktrees/"+in+part)
-			worktree = worktree && err == nil && regular(v)
-		}
-		return name == "HEAD" || valid(name) || worktree && name == "worktrees/"+in+"/HEAD" && !strings.Contains(in, "/")
+	is := func(name string, ok func(*tool.Version) bool) bool {
+		v, err := d.files.version(s, d.top, d.common+"/"+name)
+		return err == nil && v != nil && ok(v)
 	}
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
-		for _, name := range d.files.list(s, d.top, dir) {
-			v, err := d.files.version(s, d.top, dir+"/"+name)
-			switch {
-			case err != nil || v == nil || len(ids) >= maxRefs:
-			case v.Mode.IsDir() && depth < maxPaths && (depth > 0 || dir != d.common || name == "refs" || name == "worktrees"):
-				walk(dir+"/"+name, depth+1)
-			case regular(v) && heads(strings.TrimPrefix(dir+"/"+name, d.common+"/")):
-				if data, err := content(v, maxRef); err == nil {
-					add(held(string(data)))
-				}
+		for _, name := range d.files.list(s, d.top, d.common+"/"+dir) {
+			name = dir + "/" + name
+			if valid(name) && len(names) < maxRefs && is(name, regular) {
+				names[name] = true
+			} else if depth < maxPaths && is(name, func(v *tool.Version) bool { return v.Mode.IsDir() }) {
+				walk(name, depth+1)
 			}
 		}
 	}
-	walk(d.common, 0)
+	walk("refs", 0)
+	for _, name := range d.files.list(s, d.top, d.common+"/worktrees") {
+		name = "worktrees/" + name
+		if is(name+"/gitdir", regular) && is(name+"/commondir", regular) {
+			names[name+"/HEAD"] = true
+		}
+	}
 	text, _ := d.files.text(s, d.top, d.common+"/logs/refs/stash", maxLog)
-	for id := range mentioned(text) {
-		ids[id] = true
+	ids := mentioned(text)
+	for name := range names {
+		if id, ok := idOf(d.refIn(s, d.common, name)); ok {
+			ids[id] = true
+		}
 	}
 	return ids
 }
@@ -168,18 +153,10 @@ func (d *dir) refs(s side) map[string]bool {
 // mentioned are the ids in a text, as words.
 func mentioned(text string) map[string]bool {
 	ids := map[string]bool{}
-	word := func(c byte) bool {
-		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-	}
-	for i := 0; i < len(text); i++ {
-		start := i
-		for i < len(text) && word(text[i]) {
-			i++
-		}
-		if n := i - start; n != 2*sha1.Size && n != 2*sha256.Size {
-			continue
-		}
-		if id, ok := idOf(text[start:i]); ok && strings.Trim(id, "\x00") != "" {
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_'
+	}) {
+		if id, ok := idOf(word); ok && strings.Trim(id, "\x00") != "" {
 			ids[id] = true
 		}
 	}
@@ -198,31 +175,20 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 		if !ok || slices.Contains([]string{"objects", "modules", "hooks", "info", "index", "config", "worktrees", "AUTO_MERGE"}, first) {
 			continue
 		}
-		var both [2]map[string]bool
 		for s, v := range c {
 			data, err := content(v, maxLog)
-			more = more || err != nil && v != nil && v.Mode.Type() != fs.ModeDir
-			both[s] = mentioned(string(data))
-			if side(s) == after {
-				maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
+			more = more || err != nil && v != nil && !v.Mode.IsDir()
+			if side(s) == before {
+				maps.Copy(were, mentioned(string(data)))
+				continue
 			}
-		}
-		maps.Copy(were, both[before])
-		maps.Copy(now, both[after])
-	}
-	for id := range now {
-		if !named[id] && !d.store.has(id) {
-			delete(now, id)
+			maps.Copy(now, mentioned(string(data)))
+			maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
 		}
 	}
-	for id := range were {
-		if !d.store.had(id) {
-			delete(were, id) // what had a name before it was there
-		}
-		if were[id] {
-			delete(now, id)
-		}
-	}
+	// What had a name before it was there is new.
+	maps.DeleteFunc(were, func(id string, _ bool) bool { return !d.store.has(before, id) })
+	maps.DeleteFunc(now, func(id string, _ bool) bool { return were[id] || !named[id] && !d.store.has(after, id) })
 	return now, were, more || len(now) > maxRefs
 }
 
@@ -235,13 +201,11 @@ func withoutWords(in, name, text string) string {
 	case in != "logs":
 		return text
 	}
-	var ids strings.Builder
+	var ids []string
 	for line := range strings.Lines(text) {
-		for _, field := range strings.SplitN(line, " ", 3)[:min(strings.Count(line, " "), 2)] {
-			ids.WriteString(field + " ")
-		}
+		ids = append(ids, strings.SplitN(line, " ", 3)[:min(strings.Count(line, " "), 2)]...)
 	}
-	return ids.String()
+	return strings.Join(ids, " ")
 }
 
 // Dropped are the lines of the log of a reference that are not in it any more, without

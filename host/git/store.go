@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // What is looked at at most, for one change set.
@@ -17,7 +17,6 @@ const (
 	maxObjects = 400_000  // of a pack
 	maxPack    = 1 << 30  // bytes of one
 	maxParsed  = 16 << 20 // bytes of an object that is read as a whole
-	maxGraph   = 300_000  // commits of a commit-graph
 )
 
 // budget is what is left of what is looked at for one change set.
@@ -57,8 +56,6 @@ type store struct {
 	packs    []*pack
 	listed   bool
 	z        inflater
-	cache    map[string]object
-	cached   int
 }
 
 type object struct {
@@ -70,29 +67,6 @@ func (s *store) close() {
 	for _, p := range s.packs {
 		p.close()
 	}
-}
-
-// openPack opens a pack, as it is at one side.
-func (s *store) openPack(at side, name string) (*pack, error) {
-	var both [2]*file
-	for i, end := range []string{".idx", ".pack"} {
-		v, err := s.files.version(at, s.top, name+end)
-		if err == nil {
-			both[i], err = open(v)
-		}
-		if err != nil {
-			if both[0] != nil {
-				_ = both[0].Close()
-			}
-			return nil, err
-		}
-	}
-	p, err := openPack(name, s.hashSize, both[0], both[1], &s.z)
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
 }
 
 // list opens all packs.
@@ -121,18 +95,30 @@ func (s *store) path(id string) string {
 	return path.Join(s.dir, name[:2], name[2:])
 }
 
-// had reports whether the repository had an object before.
-func (s *store) had(id string) bool {
-	if v, err := s.files.version(before, s.top, s.path(id)); err == nil && v != nil {
+// looseID is what a loose object of this name has to be.
+func (s *store) looseID(name string) (id string, ok bool) {
+	rel, inside := strings.CutPrefix(name, s.dir+"/")
+	id, ok = idOf(strings.Replace(rel, "/", "", 1))
+	return id, inside && ok && rel[2] == '/'
+}
+
+// there reports whether a pack is there at one side.
+func (s *store) there(p *pack, at side) bool {
+	return !slices.ContainsFunc([]string{".idx", ".pack"}, func(end string) bool {
+		c := s.files.changed[p.path+end]
+		return c != nil && c[at] == nil
+	})
+}
+
+// has reports whether the repository has an object at one side.
+func (s *store) has(at side, id string) bool {
+	if v, err := s.files.version(at, s.top, s.path(id)); err == nil && v != nil {
 		return true
 	}
 	s.list()
 	return slices.ContainsFunc(s.packs, func(p *pack) bool {
-		if c := s.files.changed[p.path+".idx"]; c != nil && c[before] == nil {
-			return false
-		}
 		_, ok := p.find(id)
-		return ok
+		return ok && s.there(p, at)
 	})
 }
 
@@ -140,186 +126,119 @@ func (s *store) had(id string) bool {
 func (s *store) missing(ctx context.Context) (n int) {
 	gone := map[string]bool{}
 	for name, c := range s.files.changed {
-		rel, ok := strings.CutPrefix(name, s.dir+"/")
-		if !ok || c[before] == nil || c[after] != nil || ctx.Err() != nil {
-			continue
-		}
-		if id, ok := idOf(strings.Replace(rel, "/", "", 1)); ok && rel[2] == '/' {
+		if id, ok := s.looseID(name); ok && c[before] != nil && c[after] == nil {
 			gone[id] = true
-		} else if base := strings.TrimSuffix(strings.TrimSuffix(name, ".idx"), ".pack"); base != name {
-			if p, err := s.openPack(before, base); err == nil && p.load() == nil {
-				for i := range p.count() {
-					gone[p.name(i)] = true
-				}
-				p.close()
+		}
+	}
+	s.list()
+	for _, p := range s.packs {
+		if !s.there(p, after) && p.load() == nil {
+			for i := range p.count() {
+				gone[p.name(i)] = true
 			}
 		}
 	}
 	for id := range gone {
-		if !s.has(id) {
+		if ctx.Err() == nil && !s.has(after, id) {
 			n++
 		}
 	}
 	return n
 }
 
-// has reports whether the repository has an object after.
-func (s *store) has(id string) bool {
-	if v, err := s.files.version(after, s.top, s.path(id)); err == nil && v != nil {
-		return true
-	}
-	s.list()
-	return slices.ContainsFunc(s.packs, func(p *pack) bool {
-		for _, end := range []string{".idx", ".pack"} {
-			if c := s.files.changed[p.path+end]; c != nil && c[after] == nil {
-				return false
-			}
-		}
-		_, ok := p.find(id)
-		return ok
-	})
-}
-
-const maxCached = 32 << 20
-
 // read reads an object. One that is not what its name says is not read.
-func (s *store) read(id string, most int64) (kind int, data []byte, err error) {
+func (s *store) read(id string, most int64) (o object, err error) {
 	if len(id) != s.hashSize {
-		return 0, nil, errMissing
+		return o, errMissing
 	}
-	if o, ok := s.cache[id]; ok {
-		return o.kind, o.data, nil
-	}
-	if kind, data, err = s.loose(id, most); errors.Is(err, errMissing) {
+	if o, err = s.loose(id, most); errors.Is(err, errMissing) {
 		s.list()
 		for i, p := range s.packs {
 			if at, ok := p.find(id); ok {
 				s.packs[0], s.packs[i] = s.packs[i], s.packs[0] // the next one is there, too
-				kind, data, err = p.read(p.offset(at), most)
+				o, err = p.read(p.offset(at), most, &s.files.left.bytes)
 				break
 			}
 		}
 	}
+	if err == nil && nameOf(s.hashSize, o.kind, o.data) != id {
+		err = errors.New("it is another object")
+	}
 	if err != nil {
-		return 0, nil, err
+		return object{}, err
 	}
-	if nameOf(s.hashSize, kind, data) != id {
-		return 0, nil, errors.New("it is another object")
-	}
-	if s.cached += len(data); s.cached > maxCached || s.cache == nil {
-		s.cache, s.cached = map[string]object{}, len(data)
-	}
-	s.cache[id] = object{kind, data}
-	return kind, data, nil
+	return o, nil
 }
 
-func (s *store) loose(id string, most int64) (int, []byte, error) {
+func (s *store) loose(id string, most int64) (o object, err error) {
 	for _, at := range []side{after, before} {
 		v, err := s.files.version(at, s.top, s.path(id))
 		if err != nil || v == nil {
 			continue
 		}
-		f, err := open(v)
+		f, kind, size, err := s.z.openLoose(v)
 		if err != nil {
-			return 0, nil, err
+			return o, err
 		}
 		defer f.Close()
-		kind, size, err := s.z.looseHeader(f)
-		if err != nil {
-			return 0, nil, err
+		if size > most || !take(&s.files.left.bytes, size) {
+			return o, errTooLong
 		}
-		if size > most {
-			return 0, nil, errTooLong
-		}
-		data, err := io.ReadAll(io.LimitReader(s.z.zlib, size+1))
-		return kind, data, err
+		data, err := io.ReadAll(io.LimitReader(s.z.out, size+1))
+		return object{kind, data}, err
 	}
-	return 0, nil, errMissing
+	return o, errMissing
 }
 
-// verifyLoose hashes a loose object.
-func (s *store) verifyLoose(name, id string, v *tool.Version, left *budget) error {
-	lies := func(err error) error {
-		what := "it is another object"
-		if err != nil {
-			what = "it is no object: " + err.Error()
+// target reads an object, or what a tag is of.
+func (s *store) target(id string) (_ string, o object, err error) {
+	for range maxChain {
+		o, err = s.read(id, maxParsed)
+		if err != nil || o.kind != format.Tag {
+			return id, o, err
 		}
-		return &Lie{name, what}
+		line, _, _ := strings.Cut(string(o.data), "\n")
+		var ok bool
+		if id, ok = idOf(strings.TrimPrefix(line, "object ")); !ok || !take(&s.files.left.commits, 1) {
+			break
+		}
 	}
-	f, err := open(v)
-	if err != nil {
-		return lies(err)
-	}
-	defer f.Close()
-	kind, size, err := s.z.looseHeader(f)
-	if err != nil {
-		return lies(err)
-	}
-	if !take(&left.bytes, size) {
-		return errTooLong
-	}
-	h := begin(len(id), kind, size)
-	if _, err = io.CopyN(h, s.z.zlib, size); err == nil {
-		err = s.z.ends()
-	}
-	if err != nil || string(h.Sum(nil)) != id {
-		return lies(err)
-	}
-	return nil
+	return id, o, errNoCommit
 }
 
-// commit reads a commit.
-func (s *store) commit(id string, left *budget) (*commit, error) {
-	if !take(&left.commits, 1) {
+var errNoCommit = errors.New("it is no commit")
+
+// commit reads a commit, or the one that a tag is of.
+func (s *store) commit(id string) (*commit, error) {
+	if !take(&s.files.left.commits, 1) {
 		return nil, errTooLong
 	}
-	kind, data, err := s.read(id, maxParsed)
+	id, o, err := s.target(id)
 	if err != nil {
 		return nil, err
 	}
-	c, ok := parseCommit(id, data)
-	if kind != commitKind || !ok {
+	c, ok := parseCommit(id, o.data)
+	if o.kind != format.Commit || !ok {
 		return nil, errNoCommit
 	}
 	return c, nil
 }
 
-var errNoCommit = errors.New("it is no commit")
-
-// peel reads a commit, or the one that a tag is of.
-func (s *store) peel(id string, left *budget) (*commit, error) {
-	for range maxChain {
-		kind, data, err := s.read(id, maxParsed)
-		if err != nil {
-			return nil, err
-		}
-		if kind != tagKind {
-			break
-		}
-		line, _, _ := strings.Cut(string(data), "\n")
-		var ok bool
-		if id, ok = idOf(strings.TrimPrefix(line, "object ")); !ok || !take(&left.commits, 1) {
-			return nil, errNoCommit
-		}
-	}
-	return s.commit(id, left)
-}
-
 // tree reads a tree; of no id, an empty one.
-func (s *store) tree(id string, left *budget) (names []string, entries map[string]entry, err error) {
+func (s *store) tree(id string) (map[string]entry, error) {
 	if id == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
-	if !take(&left.trees, 1) {
-		return nil, nil, errTooLong
+	if !take(&s.files.left.trees, 1) {
+		return nil, errTooLong
 	}
-	kind, data, err := s.read(id, maxParsed)
+	o, err := s.read(id, maxParsed)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	names, entries, ok := parseTree(s.hashSize, data)
-	if kind != treeKind || !ok {
-		return nil, nil, errors.New("it is no tree")
+	entries, ok := parseTree(s.hashSize, o.data)
+	if o.kind != format.Tree || !ok {
+		return nil, errors.New("it is no tree")
 	}
-	return names, entries, nil
+	return entries, nil
 }

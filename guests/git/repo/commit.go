@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
@@ -61,8 +62,12 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	if kind != KindCommit {
 		return nil, Corrupt("the object %s is a %s and not a commit", id, kind)
 	}
-	c := &Commit{Link: Link{ID: id}, Cut: cut}
-	text, encoding := string(data), ""
+	l, rest, ok := r.parseHead(id, data)
+	if !ok {
+		return nil, Corrupt("the commit %s has no tree, or parents that are no names of objects, or too many", id)
+	}
+	c := &Commit{Link: *l, Cut: cut}
+	text, encoding := string(rest), ""
 	for text != "" {
 		line, rest, _ := strings.Cut(text, "\n")
 		if text = rest; line == "" {
@@ -70,17 +75,6 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 		}
 		key, value, _ := strings.Cut(line, " ")
 		switch key {
-		case "tree":
-			var ok bool
-			if c.Tree, ok = parseID(value); !ok {
-				return nil, Corrupt("the commit %s has a tree that is no name of an object", id)
-			}
-		case "parent":
-			parent, ok := parseID(value)
-			if !ok || len(c.Parents) == maxParents {
-				return nil, Corrupt("the commit %s has parents that are no names of objects, or too many", id)
-			}
-			c.Parents = append(c.Parents, parent)
 		case "author":
 			c.Author = signature(value)
 		case "committer":
@@ -89,12 +83,6 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 		case "encoding":
 			encoding = strings.ToLower(value)
 		}
-	}
-	if c.Tree.IsZero() {
-		return nil, Corrupt("the commit %s has no tree", id)
-	}
-	if r.shallow[id] {
-		c.Parents = nil
 	}
 	if len(text) > maxMessage {
 		text, c.Cut = text[:maxMessage], true
@@ -133,10 +121,11 @@ func (r *Repo) readLink(id ID) (*Link, error) {
 		kind, data, _, err = r.read(id, maxCut)
 	}
 	if err == nil && kind == KindCommit {
-		if l, ok := parseLink(id, data); ok {
-			if r.shallow[id] {
-				l.Parents = nil
-			}
+		l, rest, ok := r.parseHead(id, data)
+		author, rest, _ := bytes.Cut(rest, []byte{'\n'})
+		committer, _, whole := bytes.Cut(rest, []byte{'\n'}) // what was read may end before
+		if ok && whole && bytes.HasPrefix(author, []byte("author ")) && bytes.HasPrefix(committer, []byte("committer ")) {
+			l.When = whenOf(string(committer))
 			return l, nil
 		}
 	}
@@ -161,58 +150,52 @@ func (r *Repo) Parent(l *Link, i int) (*Link, error) {
 	return r.Link(l.Parents[i])
 }
 
-// parseLink reads the beginning of a commit, if it is such as git makes it.
-func parseLink(id ID, data []byte) (*Link, bool) {
-	line := func(key string) (string, bool) {
-		end := bytes.IndexByte(data, '\n')
-		if end < len(key) || string(data[:len(key)]) != key {
-			return "", false
-		}
-		value := string(data[len(key):end])
-		data = data[end+1:]
-		return value, true
-	}
-	l := &Link{ID: id}
-	value, ok := line("tree ")
-	if ok {
-		l.Tree, ok = parseID(value)
-	}
-	for value, more := line("parent "); ok && more; value, more = line("parent ") {
+// parseHead reads the beginning of a commit, and returns what follows.
+func (r *Repo) parseHead(id ID, data []byte) (l *Link, rest []byte, ok bool) {
+	l = &Link{ID: id}
+	l.Tree, data, ok = cutID(data, "tree ")
+	for more := ok; more; {
 		var parent ID
-		parent, ok = parseID(value)
-		l.Parents = append(l.Parents, parent)
+		if parent, data, more = cutID(data, "parent "); more {
+			l.Parents = append(l.Parents, parent)
+		}
 	}
-	if _, author := line("author "); !ok || !author || l.Tree.IsZero() {
-		return nil, false
+	ok = ok && !l.Tree.IsZero() && len(l.Parents) <= maxParents && !bytes.HasPrefix(data, []byte("parent "))
+	if r.shallow[id] {
+		l.Parents = nil
 	}
-	if value, ok = line("committer "); ok {
-		l.When = whenOf(value)
-	}
-	return l, ok
+	return l, data, ok
 }
 
-// whenOf is the time of a signature without the rest of it.
+// cutID cuts a line that consists of a key and a name of an object from a commit.
+func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
+	end := len(key) + 2*len(id)
+	if len(data) <= end || string(data[:len(key)]) != key || data[end] != '\n' {
+		return id, data, false
+	}
+	if _, err := hex.Decode(id[:], data[len(key):end]); err != nil {
+		return id, data, false
+	}
+	return id, data[end+1:], true
+}
+
+// whenOf is the time of a signature without the rest of it, in seconds since 1970.
 func whenOf(text string) int64 {
 	text = strings.TrimLeft(text[strings.LastIndexByte(text, '>')+1:], " ")
 	end := 0
 	for end < len(text) && end <= maxDigits && '0' <= text[end] && text[end] <= '9' {
 		end++
 	}
-	return secondsOf(text[:end])
-}
-
-// maxDigits is how many digits seconds since 1970 have.
-const maxDigits = 13
-
-// secondsOf reads seconds since 1970.
-func secondsOf(digits string) int64 {
 	const lastSecond = 1 << 40 // beyond which no calendar goes
-	seconds, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || seconds < 0 || seconds > lastSecond {
+	seconds, err := strconv.ParseInt(text[:end], 10, 64)
+	if err != nil || seconds > lastSecond {
 		return 0
 	}
 	return seconds
 }
+
+// maxDigits is how many digits seconds since 1970 have.
+const maxDigits = 13
 
 // utf8Of is text that is UTF-8, or else, if it says so, Latin-1.
 func utf8Of(text string, latin bool) string {
@@ -241,13 +224,13 @@ func signature(text string) (s Signature) {
 	if len(fields) == 0 {
 		return s
 	}
-	seconds, offset := secondsOf(fields[0]), 0
+	offset := 0
 	if len(fields) > 1 {
 		if zone, err := strconv.Atoi(fields[1]); err == nil && -10000 < zone && zone < 10000 {
 			offset = (zone/100*60 + zone%100) * 60
 		}
 	}
-	s.When = time.Unix(seconds, 0).In(time.FixedZone("", offset))
+	s.When = time.Unix(whenOf(text), 0).In(time.FixedZone("", offset))
 	return s
 }
 

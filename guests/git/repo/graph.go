@@ -1,9 +1,11 @@
 package repo
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"path/filepath"
+	"sort"
 	"strings"
 )
 
@@ -185,20 +187,14 @@ func (r *Repo) position(id ID) (uint32, bool) {
 		if !ok || !ok2 || high > g.count {
 			continue
 		}
-		for low < high {
-			mid := low + (high-low)/2
+		bad := false
+		i, found := sort.Find(int(high)-int(low), func(i int) int {
 			var at ID
-			if g.f.read(at[:], g.names+20*int64(mid)) != nil {
-				return 0, false
-			}
-			switch order := strings.Compare(string(at[:]), string(id[:])); {
-			case order == 0:
-				return g.first + mid, true
-			case order < 0:
-				low = mid + 1
-			default:
-				high = mid
-			}
+			bad = bad || g.f.read(at[:], g.names+20*(int64(low)+int64(i))) != nil
+			return bytes.Compare(id[:], at[:])
+		})
+		if bad || found {
+			return g.first + low + uint32(i), found && !bad
 		}
 	}
 	return 0, false
@@ -219,13 +215,10 @@ func (r *Repo) linkAt(at uint32) *Link {
 	l.Tree = ID(data[:20])
 	l.When = int64(binary.BigEndian.Uint64(data[28:]) & (1<<34 - 1))
 	first, second := binary.BigEndian.Uint32(data[20:]), binary.BigEndian.Uint32(data[24:])
-	if first == graphNoParent {
-		return l
-	}
-	if !r.addParent(l, first) {
+	if first != graphNoParent && !r.addParent(l, first) {
 		return nil
 	}
-	if second == graphNoParent {
+	if first == graphNoParent || second == graphNoParent {
 		return l
 	}
 	if second&graphMore == 0 {

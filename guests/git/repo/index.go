@@ -1,7 +1,6 @@
 package repo
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -9,7 +8,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"unicode"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // Index is what will be in the next commit, see gitformat-index(5).
@@ -33,9 +33,9 @@ type IndexEntry struct {
 
 // Flags of an entry.
 const (
-	AssumeValid  = 1 << iota // the user has said that it does not change
-	SkipWorktree             // it is not checked out
-	IntentToAdd              // only its name was added
+	AssumeValid  = format.AssumeValid >> 12  // the user has said that it does not change
+	SkipWorktree = format.SkipWorktree >> 24 // it is not checked out
+	IntentToAdd  = format.IntentToAdd >> 24  // only its name was added
 )
 
 type cachedTree struct {
@@ -46,7 +46,6 @@ type cachedTree struct {
 const (
 	maxIndex        = 32 << 20
 	maxIndexEntries = 300_000
-	maxPath         = 4096
 )
 
 // Index reads the index. There is none in a repository to which nothing was added.
@@ -73,100 +72,51 @@ func (r *Repo) Index() (*Index, error) {
 	return x, r.Check()
 }
 
-const (
-	indexHeader = 12
-	indexStat   = 62 // of an entry, with flags
-)
-
 func parseIndex(data []byte) (*Index, error) {
-	if len(data) < indexHeader+idTrailer || string(data[:4]) != "DIRC" {
+	version, count, ok := format.IndexHeader(data, len(ID{}))
+	switch {
+	case !ok:
 		return nil, corrupt("%s does not begin as an index of git does: something else has written it, or cut it off; git status, run by bash, tells more", "the file index in the git directory")
-	}
-	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
-	if version < 2 || version > 4 {
+	case version < 2 || version > 4:
 		return nil, Unsupported("the index has the version %d, and not 2 to 4; git status, run by bash, reads it", version)
-	}
-	if count > maxIndexEntries {
+	case count > maxIndexEntries:
 		return nil, TooLarge("the index has %d files, more than %d; git status, run by bash, reads it", count, maxIndexEntries)
-	}
-	if int(count) > len(data)/(indexStat-2) {
+	case int(count) > len(data)/format.MinEntry:
 		return nil, Corrupt("the index is too short for %d files", count)
 	}
-	body := data[:len(data)-idTrailer]
 	x := &Index{Entries: make([]IndexEntry, 0, count)}
-	at, before := indexHeader, ""
 	var bad error
-	for range count {
-		var e IndexEntry
-		start := at
-		if at+indexStat > len(body) {
-			return nil, Corrupt("the index ends in the middle of a file")
+	rest, err := format.IndexEntries(data, len(ID{}), func(f *format.IndexEntry) error {
+		be32 := func(i int) int64 { return int64(binary.BigEndian.Uint32(f.Stat[i:])) }
+		e := IndexEntry{
+			Path: string(f.Name), Mode: f.Mode, ID: ID(f.ID), Size: uint32(be32(36)),
+			CTime: be32(0)*1e9 + be32(4), MTime: be32(8)*1e9 + be32(12),
+			Stage: uint8(f.Flags & format.Stages >> 12),
+			Flags: uint8(f.Flags>>12&AssumeValid | f.Flags>>24&(SkipWorktree|IntentToAdd)),
 		}
-		b := data[at:]
-		be32 := func(i int) int64 { return int64(binary.BigEndian.Uint32(b[i:])) }
-		e.CTime, e.MTime = be32(0)*1e9+be32(4), be32(8)*1e9+be32(12)
-		e.Mode, e.Size = uint32(be32(24)), uint32(be32(36))
-		e.ID = ID(b[40:60])
-		flags := binary.BigEndian.Uint16(b[60:])
-		e.Stage = uint8(flags >> 12 & 3)
-		if flags&0x8000 != 0 {
-			e.Flags |= AssumeValid
-		}
-		at += indexStat
-		if flags&0x4000 != 0 {
-			if version < 3 || at+2 > len(body) {
-				return nil, Corrupt("the index has flags that its version does not have")
-			}
-			more := binary.BigEndian.Uint16(data[at:])
-			at += 2
-			if more&0x4000 != 0 {
-				e.Flags |= SkipWorktree
-			}
-			if more&0x2000 != 0 {
-				e.Flags |= IntentToAdd
-			}
-		}
-		if version == 4 {
-			strip, rest, ok := offsetVarint(data[at:len(body)])
-			at = len(body) - rest
-			end := bytes.IndexByte(body[at:], 0)
-			if !ok || strip > len(before) || end < 0 {
-				return nil, Corrupt("the index has a path that is not one")
-			}
-			e.Path = before[:len(before)-strip] + string(body[at:at+end])
-			at += end + 1
-		} else {
-			end := bytes.IndexByte(body[at:], 0)
-			if end < 0 {
-				return nil, Corrupt("the index has a path without end")
-			}
-			e.Path = string(body[at : at+end])
-			at += end
-			at = start + (at-start+8)&^7 // one to eight NULs
-		}
-		if at > len(body) {
-			return nil, Corrupt("the index ends in the middle of a path")
-		}
-		if Type(e.Mode) == ModeTree {
-			return nil, errSparse
-		}
-		if !validPath(e.Path) {
+		switch n := len(x.Entries); {
+		case Type(e.Mode) == ModeTree:
+			return errSparse
+		case !format.IsPath(e.Path):
 			// What a split index replaces has no path: whether it is split is told at the end.
 			if bad == nil {
 				bad = Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
 			}
-			continue
+			return nil
+		case !knownMode(&e.Mode):
+			return Corrupt("the index has a file of the mode %o", e.Mode)
+		case n > 0 && !less(&x.Entries[n-1], &e):
+			return Corrupt("the index is out of order at %q", shorten(e.Path))
 		}
-		if !knownMode(&e.Mode) {
-			return nil, Corrupt("the index has a file of the mode %o", e.Mode)
-		}
-		if n := len(x.Entries); n > 0 && !less(&x.Entries[n-1], &e) {
-			return nil, Corrupt("the index is out of order at %q", shorten(e.Path))
-		}
-		before = e.Path
 		x.Entries = append(x.Entries, e)
+		return nil
+	})
+	if errors.Is(err, format.ErrIndex) {
+		return nil, Corrupt("the index is damaged behind %d files", len(x.Entries))
+	} else if err != nil {
+		return nil, err
 	}
-	if err := x.extensions(data[at:len(body)]); err != nil {
+	if err := x.extensions(rest); err != nil {
 		return nil, err
 	}
 	return x, bad
@@ -180,133 +130,33 @@ func less(a, b *IndexEntry) bool {
 
 func shorten(s string) string { return s[:min(len(s), 200)] }
 
-// offsetVarint is the number of git's offsets; rest is how many bytes follow.
-func offsetVarint(b []byte) (v, rest int, ok bool) {
-	for i, c := range b[:min(len(b), 4)] {
-		if i > 0 {
-			v = (v + 1) << 7
-		}
-		v |= int(c & 0x7f)
-		if c&0x80 == 0 {
-			return v, len(b) - i - 1, true
-		}
-	}
-	return 0, len(b), false
-}
-
-// validPath is what git takes for a path: none leads out of the worktree, or into a
-// git directory.
-func validPath(path string) bool {
-	if len(path) > maxPath {
-		return false
-	}
-	for part := range strings.SplitSeq(path, "/") {
-		if part == "" || part == "." || part == ".." || isDotGit(part) {
-			return false
-		}
-	}
-	return true
-}
-
-// isDotGit also knows what some file systems take for it.
-func isDotGit(name string) bool {
-	if len(name) < 4 || name[0] != '.' && name[0] != 'g' && name[0] != 'G' && name[0] < 0x80 {
-		return false
-	}
-	name = strings.TrimRight(name, ". ")
-	name, _, _ = strings.Cut(name, ":")
-	name = strings.Map(func(c rune) rune {
-		if unicode.Is(unicode.Cf, c) {
-			return -1
-		}
-		return c
-	}, name)
-	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
-}
-
 // extensions reads those that matter. One whose name begins with a small letter has
 // to be understood.
 func (x *Index) extensions(data []byte) error {
-	for len(data) >= 8 {
-		name, size := string(data[:4]), int64(binary.BigEndian.Uint32(data[4:]))
-		if size > int64(len(data)-8) {
+	for {
+		name, body, rest, ok := format.Extension(data)
+		if data = rest; !ok {
 			return Corrupt("the index ends in the middle of an extension")
 		}
-		body := data[8 : 8+size]
-		data = data[8+size:]
 		switch {
+		case name == "":
+			return nil
 		case name == "link":
 			return Unsupported("the index is split; git status, run by bash, reads it (git update-index --no-split-index, run by a person, makes it whole)")
 		case name == "sdir":
 			return errSparse
 		case name == "TREE":
 			x.trees = map[string]cachedTree{}
-			readTrees(x.trees, "", body, 0)
+			format.CachedTrees(body, len(ID{}), func(dir string, id []byte, entries int) bool {
+				if id != nil {
+					x.trees[dir] = cachedTree{ID(id), entries}
+				}
+				return true
+			})
 		case name[0] < 'A' || name[0] > 'Z':
 			return Unsupported("the index needs the extension %q, which is not known here; git status, run by bash, reads it", name)
 		}
 	}
-	return nil
-}
-
-const maxTreeDepth = 500
-
-// readTrees reads the trees that git knows parts of the index to be, as far as they
-// go: they only save work.
-func readTrees(out map[string]cachedTree, dir string, data []byte, depth int) []byte {
-	cut := func(end byte) (string, bool) {
-		i := bytes.IndexByte(data[:min(len(data), maxPath)], end)
-		if i < 0 {
-			return "", false
-		}
-		word := string(data[:i])
-		data = data[i+1:]
-		return word, true
-	}
-	name, ok1 := cut(0)
-	entries, ok2 := cut(' ')
-	subtrees, ok3 := cut('\n')
-	count, known, ok4 := number(entries)
-	below, _, ok5 := number(subtrees)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || depth == maxTreeDepth {
-		return nil
-	}
-	if depth > 0 {
-		dir += name + "/"
-	}
-	if known {
-		if len(data) < len(ID{}) {
-			return nil
-		}
-		out[dir] = cachedTree{ID(data[:len(ID{})]), count}
-		data = data[len(ID{}):]
-	}
-	for range below {
-		if data = readTrees(out, dir, data, depth+1); data == nil {
-			return nil
-		}
-	}
-	if data == nil {
-		data = []byte{}
-	}
-	return data
-}
-
-// number reads a count; -1 is one that is not known.
-func number(s string) (n int, known, ok bool) {
-	if s == "-1" {
-		return 0, false, true
-	}
-	if s == "" || len(s) > 9 {
-		return 0, false, false
-	}
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return 0, false, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, true, true
 }
 
 // Entry finds the first entry of a path, or returns nil.
@@ -314,24 +164,26 @@ func (x *Index) Entry(path string) *IndexEntry {
 	if x == nil {
 		return nil
 	}
-	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
+	i := x.find(path)
 	if i == len(x.Entries) || x.Entries[i].Path != path {
 		return nil
 	}
 	return &x.Entries[i]
 }
 
+// find is where the first entry of a path is, or would be.
+func (x *Index) find(path string) int {
+	return sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
+}
+
 // Has reports whether there is a file or a directory of a path.
 func (x *Index) Has(path string) bool {
-	if x.Entry(path) != nil {
-		return true
-	}
 	if x == nil {
 		return false
 	}
 	below := path + "/"
-	i := sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= below })
-	return i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
+	i := x.find(below)
+	return x.Entry(path) != nil || i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
 }
 
 // Same reports how many entries from the i-th on are exactly the tree of a directory,

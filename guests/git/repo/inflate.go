@@ -7,11 +7,10 @@ import (
 	"math/bits"
 )
 
-// This is our own decoder of zlib's format (RFC 1950 and 1951) for what is in packs:
-// it is known how long an object is, and so it is written where it belongs, without a
-// window, and tables are made again in place. In WebAssembly that takes a third of the
-// time of compress/zlib for the small objects of which a history consists. What it
-// makes is tested against that.
+// This is our own decoder of zlib's format (RFC 1950 and 1951). It is known how long an
+// object is, and so it is written where it belongs, without a window, and tables are made
+// again in place. In WebAssembly that takes a third of the time of compress/zlib for the
+// small objects of which a history consists. What it makes is tested against that.
 
 var (
 	errInflate = errors.New("the compressed data is damaged")

@@ -1,15 +1,15 @@
 package repo
 
 import (
-	"bytes"
-	"compress/zlib"
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 const (
@@ -103,7 +103,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if chain = append(chain, step{p, off, e.at, int(e.size)}); len(chain) > maxChain {
 			return 0, nil, false, Corrupt("%s.pack has a chain of more than %d deltas", p.name, maxChain)
 		}
-		if off = e.base; e.kind == kindNameDelta {
+		if off = e.base; e.kind == format.NameDelta {
 			base, at, err := r.findPacked(e.name)
 			if err != nil {
 				return 0, nil, false, err
@@ -133,7 +133,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if err := r.inflate(s.p, s.at, delta, false); err != nil {
 			return 0, nil, false, err
 		}
-		out, size, ok := apply(data, delta, most)
+		out, size, ok := format.Patch(data, delta, most)
 		if size > uint64(most) {
 			return 0, nil, false, tooLargeIn(s.p, most)
 		} else if !ok {
@@ -164,8 +164,8 @@ func (r *Repo) Size(id ID) (uint64, error) {
 		if err != nil {
 			return 0, r.missing(id)
 		}
-		defer f.Close()
-		_, size, _, err := r.zlib.header(f)
+		defer f.f.Close()
+		_, size, _, err := r.looseHeader(f)
 		return size, err
 	}
 	e, err := p.entry(off)
@@ -176,9 +176,9 @@ func (r *Repo) Size(id ID) (uint64, error) {
 	if err := r.inflate(p, e.at, head, true); err != nil {
 		return 0, err
 	}
-	_, rest, ok := varint(head)
-	size, _, ok2 := varint(rest)
-	if !ok || !ok2 {
+	_, n := binary.Uvarint(head)
+	size, m := binary.Uvarint(head[max(n, 0):])
+	if n <= 0 || m <= 0 {
 		return 0, Corrupt("%s.pack has a delta at %d without a size", p.name, off)
 	}
 	return size, nil
@@ -199,10 +199,10 @@ func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 // maxLooseHeader is the longest kind with the longest size.
 const maxLooseHeader = 32
 
-func (r *Repo) openLoose(id ID) (f *os.File, err error) {
+func (r *Repo) openLoose(id ID) (f *file, err error) {
 	name := id.String()
 	for _, dir := range r.objects {
-		if f, err = os.Open(filepath.Join(dir, name[:2], name[2:])); err == nil {
+		if f, err = r.pages.open(filepath.Join(dir, name[:2], name[2:])); err == nil {
 			break
 		}
 	}
@@ -214,75 +214,32 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 	if err != nil {
 		return 0, nil, false, err
 	}
-	defer f.Close()
-	kind, data, cut, err := r.zlib.read(f, most)
+	defer f.f.Close()
+	kind, size, begin, err := r.looseHeader(f)
+	cut := size > uint64(most)
+	var data []byte
+	if err == nil {
+		data = make([]byte, begin+int(min(size, uint64(most))))
+		err = r.inflater.inflate(&reader{f: f}, data, cut)
+	}
 	r.Spend(workLoose + len(data)/perLoose)
 	if err != nil {
 		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}
-	return kind, data, cut, nil
+	return kind, data[begin:], cut, nil
 }
 
-// looseReader is used again, because what it needs is large.
-type looseReader struct{ z io.ReadCloser }
-
-// header reads the kind of an object and its size, and rest, which is some of what
-// follows.
-func (l *looseReader) header(f io.Reader) (kind Kind, size uint64, rest []byte, err error) {
-	if l.z == nil {
-		l.z, err = zlib.NewReader(f)
-	} else {
-		err = l.z.(zlib.Resetter).Reset(f, nil)
-	}
-	if err != nil {
-		return 0, 0, nil, err
-	}
+// looseHeader reads the kind of an object and its size, and says where its content begins.
+func (r *Repo) looseHeader(f *file) (kind Kind, size uint64, begin int, err error) {
 	head := make([]byte, maxLooseHeader)
-	n, err := io.ReadFull(l.z, head)
-	if err != nil && err != io.ErrUnexpectedEOF {
-		return 0, 0, nil, err
+	if r.inflater.inflate(&reader{f: f}, head, true) != nil {
+		head = head[:r.inflater.at] // there may be no more
 	}
-	head = head[:n]
-	end := bytes.IndexByte(head, 0)
-	if end < 0 {
-		return 0, 0, nil, errors.New("it has no header")
+	k, n, begin, ok := format.LooseHeader(head)
+	if !ok {
+		err = errors.New("its header is not one of git")
 	}
-	word, number, _ := strings.Cut(string(head[:end]), " ")
-	for k := KindCommit; k <= KindTag; k++ {
-		if k.String() == word {
-			kind = k
-		}
-	}
-	size, err = strconv.ParseUint(number, 10, 63)
-	if kind == 0 || err != nil {
-		return 0, 0, nil, errors.New("its header is not one of git")
-	}
-	return kind, size, head[end+1:], nil
-}
-
-func (l *looseReader) read(f io.Reader, most int) (kind Kind, data []byte, cut bool, err error) {
-	kind, size, head, err := l.header(f)
-	if err != nil {
-		return 0, nil, false, err
-	}
-	if uint64(len(head)) > size {
-		return 0, nil, false, errLonger
-	}
-	if cut = size > uint64(most); cut {
-		size = uint64(most)
-	}
-	data = make([]byte, size)
-	if _, err := io.ReadFull(l.z, data[copy(data, head):]); err != nil || cut {
-		return kind, data, cut, err
-	}
-	// To read on also has the checksum compared.
-	var more [1]byte
-	if n, err := io.ReadFull(l.z, more[:]); n > 0 {
-		return 0, nil, false, errLonger
-	} else if err != io.EOF {
-		return 0, nil, false, err
-	}
-	return kind, data, false, nil
+	return Kind(k), uint64(n), begin, err
 }
 
 const (
@@ -293,9 +250,8 @@ const (
 // cache keeps objects of packs: most of them are what others are deltas of.
 type cache struct {
 	objects map[place]*cached
+	queue   []*cached // of all; the next one to be looked at whether it was used first
 	size    int
-	first   *cached // used last
-	last    *cached
 }
 
 type place struct {
@@ -305,9 +261,9 @@ type place struct {
 
 type cached struct {
 	place
-	kind          Kind
-	data          []byte
-	before, after *cached
+	kind Kind
+	data []byte
+	used bool // since it was last looked at
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {
@@ -315,50 +271,31 @@ func (c *cache) get(p *pack, off int64) (Kind, []byte) {
 	if o == nil {
 		return 0, nil
 	}
-	c.unlink(o)
-	c.link(o)
+	o.used = true
 	return o.kind, o.data
 }
 
 func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
-	if len(data) == 0 || len(data) > maxCacheObject || c.objects[place{p, off}] != nil {
+	at := place{p, off}
+	if len(data) == 0 || len(data) > maxCacheObject || c.objects[at] != nil {
 		return
 	}
 	if c.objects == nil {
 		c.objects = map[place]*cached{}
 	}
-	o := &cached{place: place{p, off}, kind: kind, data: data}
-	c.objects[o.place] = o
-	c.link(o)
+	c.objects[at] = &cached{at, kind, data, true}
+	c.queue = append(c.queue, c.objects[at])
 	const overhead = 128
 	for c.size += len(data) + overhead; c.size > maxCache; {
-		old := c.last
-		c.unlink(old)
+		old := c.queue[0]
+		c.queue = c.queue[1:]
+		if old.used {
+			old.used = false
+			c.queue = append(c.queue, old)
+			continue
+		}
 		delete(c.objects, old.place)
 		c.size -= len(old.data) + overhead
-	}
-}
-
-func (c *cache) link(o *cached) {
-	o.before, o.after = nil, c.first
-	if c.first != nil {
-		c.first.before = o
-	} else {
-		c.last = o
-	}
-	c.first = o
-}
-
-func (c *cache) unlink(o *cached) {
-	if o.before != nil {
-		o.before.after = o.after
-	} else {
-		c.first = o.after
-	}
-	if o.after != nil {
-		o.after.before = o.before
-	} else {
-		c.last = o.before
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"path/filepath"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // pack is a packfile with its index, see gitformat-pack(5). Both are read in pages.
@@ -77,8 +79,8 @@ func (p *pack) id(i int) (id ID, err error) {
 	return id, err
 }
 
-// search returns the first place whose name is not less than id.
-func (p *pack) search(id ID) (int, error) {
+// search returns the first place whose name is not less than id, and whether it is id.
+func (p *pack) search(id ID) (i int, found bool, err error) {
 	low := 0
 	if id[0] > 0 {
 		low = int(p.fan[id[0]-1])
@@ -103,34 +105,30 @@ func (p *pack) search(id ID) (int, error) {
 			at = whole[:]
 		}
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		switch order := bytes.Compare(at[:len(id)], id[:]); {
 		case order == 0:
-			return mid, nil
+			return mid, true, nil
 		case order < 0:
 			low, lowKey = mid+1, key(at)
 		default:
 			high, highKey = mid, key(at)
 		}
 	}
-	return low, nil
+	return low, false, nil
 }
 
 // find returns where an object is in the pack.
 func (p *pack) find(id ID) (off int64, found bool, err error) {
-	i, err := p.search(id)
-	if err == nil && i < p.count() {
-		var at ID
-		if at, err = p.id(i); err == nil && at == id {
-			off, err = p.offset(i)
-			return off, err == nil, err
-		}
+	i, found, err := p.search(id)
+	if found {
+		off, err = p.offset(i)
 	}
 	if err != nil {
-		err = Corrupt("read %s.idx: %v", p.name, err)
+		return 0, false, Corrupt("read %s.idx: %v", p.name, err)
 	}
-	return 0, false, err
+	return off, found, nil
 }
 
 func (p *pack) offset(i int) (int64, error) {
@@ -150,63 +148,27 @@ func (p *pack) offset(i int) (int64, error) {
 	return int64(binary.BigEndian.Uint64(b[:]) & (1<<63 - 1)), nil
 }
 
-// Deltas are objects that say how to make one of another.
-const (
-	kindOffsetDelta Kind = 6
-	kindNameDelta   Kind = 7
-)
-
 // entry is what stands before the data of an object in a pack.
 type entry struct {
 	kind Kind
 	size uint64 // of the data, inflated
 	at   int64  // of the data
-	base int64  // of kindOffsetDelta: where the base is
-	name ID     // of kindNameDelta
+	base int64  // of an OffsetDelta: where the base is
+	name ID     // of a NameDelta
 }
 
 func (p *pack) entry(off int64) (e entry, err error) {
-	bad := func() (entry, error) { return e, Corrupt("%s.pack has no object at %d", p.name, off) }
-	var b [40]byte // a size of 10 bytes, an offset of 10, or a name
+	var b [format.MaxHead + len(e.name)]byte
 	n := min(int64(len(b)), p.pack.size-idTrailer-off)
 	if off < packHeader || n <= 0 || p.pack.read(b[:n], off) != nil {
-		return bad()
+		n = 0
 	}
-	i := 0
-	c := b[0]
-	e.kind, e.size = Kind(c>>4&7), uint64(c&15)
-	for shift := 4; c&0x80 != 0; shift += 7 {
-		if i++; shift > 56 {
-			return bad()
-		}
-		c = b[i]
-		e.size |= uint64(c&0x7f) << shift
+	h, ok := format.ParseHead(b[:n], len(e.name))
+	e = entry{kind: Kind(h.Kind), size: h.Size, at: off + int64(h.Len), base: off - h.Back}
+	copy(e.name[:], h.Base)
+	if !ok || e.base < packHeader {
+		return e, Corrupt("%s.pack has no object at %d", p.name, off)
 	}
-	i++
-	switch e.kind {
-	case KindCommit, KindTree, KindBlob, KindTag:
-	case kindOffsetDelta:
-		c := b[i]
-		i++
-		back := int64(c & 0x7f)
-		for c&0x80 != 0 {
-			if back > 1<<48 {
-				return bad()
-			}
-			c = b[i]
-			i++
-			back = (back+1)<<7 | int64(c&0x7f)
-		}
-		if e.base = off - back; back <= 0 || e.base < packHeader {
-			return bad()
-		}
-	case kindNameDelta:
-		copy(e.name[:], b[i:])
-		i += len(e.name)
-	default:
-		return bad()
-	}
-	e.at = off + int64(i)
 	return e, nil
 }
 

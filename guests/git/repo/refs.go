@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // Ref is a reference.
@@ -49,7 +51,7 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 			return id, last, nil
 		}
 		target, ok := strings.CutPrefix(text, "ref:")
-		if target = strings.TrimSpace(target); !ok || !strings.HasPrefix(target, "refs/") || !validRef(target) {
+		if target = strings.TrimSpace(target); !ok || !strings.HasPrefix(target, "refs/") || !format.IsRef(target) {
 			if _, long := parseID(text[:min(len(text), 40)]); long && len(text) == 64 {
 				return ID{}, last, Unsupported("the repository names its objects by SHA-256; bash runs git itself")
 			}
@@ -63,7 +65,7 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 // readRef returns what a reference holds, without blanks at its end.
 func (r *Repo) readRef(name string) (string, error) {
 	dir := r.CommonDir
-	if !strings.HasPrefix(name, "refs/") || strings.HasPrefix(name, "refs/bisect/") || strings.HasPrefix(name, "refs/worktree/") || strings.HasPrefix(name, "refs/rewritten/") {
+	if format.IsOwnRef(name) {
 		dir = r.GitDir // that of a worktree alone
 	}
 	file := filepath.Join(dir, filepath.FromSlash(name))
@@ -123,20 +125,6 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	return nil
 }
 
-// validRef is what git takes for the name of a reference, so that none leads out of
-// the git directory.
-func validRef(name string) bool {
-	if name == "" || len(name) > 1024 || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
-		return false
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) })
-}
-
 const (
 	// MaxRefs is how many references are listed.
 	MaxRefs     = 10_000
@@ -148,7 +136,7 @@ const (
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {
-		if strings.HasPrefix(name, below) && validRef(name) {
+		if strings.HasPrefix(name, below) && format.IsRef(name) {
 			if id, ok := parseID(id); ok {
 				found[name] = id
 			}
@@ -169,7 +157,7 @@ func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 			switch {
 			case len(found) > MaxRefs:
 				return
-			case !validRef(full):
+			case !format.IsRef(full):
 			case e.IsDir():
 				walk(full+"/", depth+1)
 			default:

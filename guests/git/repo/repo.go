@@ -18,7 +18,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // Kind is what an object is. The numbers are those of packs.
@@ -33,7 +36,10 @@ const (
 )
 
 func (k Kind) String() string {
-	return map[Kind]string{KindCommit: "commit", KindTree: "tree", KindBlob: "blob", KindTag: "tag"}[k]
+	if int(k) < len(format.Kinds) {
+		return format.Kinds[k]
+	}
+	return ""
 }
 
 // ID names an object.
@@ -65,10 +71,9 @@ type Repo struct {
 	most      int          // how much of it may be done
 	pages     pages
 	cache     cache
-	inflater  inflater    // of packs
-	delta     []byte      // room for one, used again
-	zlib      looseReader // of loose objects
-	objects   []string    // directories of objects: the own one first
+	inflater  inflater
+	delta     []byte   // room for one, used again
+	objects   []string // directories of objects: the own one first
 	packs     []*pack
 	graphs    []*graph // the layers of a commit-graph, the lowest first
 	graphed   bool     // they were looked for
@@ -139,11 +144,9 @@ func openAt(dir string, check func() error) (*Repo, error) {
 
 // isRepository decides as git does. What a worktree shares is elsewhere.
 func isRepository(dir string) bool {
-	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(dir, "commondir"))
-	return err == nil || isDir(filepath.Join(dir, "objects")) && isDir(filepath.Join(dir, "refs"))
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	_, err2 := os.Stat(filepath.Join(dir, "commondir"))
+	return err == nil && err2 == nil || isBare(dir)
 }
 
 func isBare(dir string) bool {
@@ -230,23 +233,15 @@ func (r *Repo) Close() {
 	r.dropGraphs()
 }
 
-const (
-	maxAlternates     = 32
-	maxAlternateDepth = 5
-)
+// maxAlternates is how many directories of objects are read of.
+const maxAlternates = 32
 
 // addAlternates follows objects/info/alternates, as far as the directories can be
 // seen: what is not granted does not exist for the module.
 func (r *Repo) addAlternates() {
-	type level struct {
-		dir   string
-		depth int
-	}
-	seen := map[string]bool{r.objects[0]: true}
-	for queue := []level{{r.objects[0], 0}}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		text, err := readSmall(filepath.Join(at.dir, "info", "alternates"), maxLink)
-		if err != nil || at.depth == maxAlternateDepth {
+	for i := 0; i < len(r.objects); i++ {
+		text, err := readSmall(filepath.Join(r.objects[i], "info", "alternates"), maxLink)
+		if err != nil {
 			continue
 		}
 		for line := range strings.Lines(string(text)) {
@@ -255,19 +250,16 @@ func (r *Repo) addAlternates() {
 				continue
 			}
 			if !filepath.IsAbs(line) {
-				line = filepath.Join(at.dir, line)
+				line = filepath.Join(r.objects[i], line)
 			}
 			dir := real(filepath.Clean(line))
-			if seen[dir] || len(r.objects) == maxAlternates {
-				continue
-			}
-			seen[dir] = true
-			if !isDir(dir) {
+			switch {
+			case slices.Contains(r.objects, dir) || len(r.objects) == maxAlternates:
+			case isDir(dir):
+				r.objects = append(r.objects, dir)
+			case len(r.lost) < maxAlternates:
 				r.lost = append(r.lost, dir)
-				continue
 			}
-			r.objects = append(r.objects, dir)
-			queue = append(queue, level{dir, at.depth + 1})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git/format"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -175,7 +176,7 @@ func (r *Repo) named(name string) (ID, error) {
 	if id, ok := parseID(strings.ToLower(name)); ok {
 		return id, nil
 	}
-	if validRef(name) {
+	if format.IsRef(name) {
 		for _, form := range []string{"", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"} {
 			if form == "" && !strings.HasPrefix(name, "refs/") && !rootRef(name) {
 				continue
@@ -271,7 +272,7 @@ func (r *Repo) beginning(digits string) (all []ID, err error) {
 		if p.open(&r.pages) != nil {
 			continue
 		}
-		i, err := p.search(low)
+		i, _, err := p.search(low)
 		if err != nil {
 			return nil, Corrupt("read %s.idx: %v", p.name, err)
 		}
@@ -339,7 +340,7 @@ func (r *Repo) Short(id ID) string {
 		if p.bad != nil || p.idx == nil {
 			continue
 		}
-		i, err := p.search(id)
+		i, _, err := p.search(id)
 		for _, at := range []int{i - 1, i, i + 1} {
 			if err == nil && at >= 0 && at < p.count() {
 				if other, e := p.id(at); e == nil {

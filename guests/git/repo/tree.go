@@ -3,6 +3,8 @@ package repo
 import (
 	"bytes"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/git/format"
 )
 
 // The modes of entries of trees and of the index.
@@ -25,26 +27,6 @@ type Entry struct {
 	ID   ID
 }
 
-// next cuts the first entry from the data of a tree.
-func next(data []byte) (name []byte, mode uint32, id []byte, rest []byte, ok bool) {
-	i := 0
-	for ; i < len(data) && data[i] != ' '; i++ {
-		if data[i] < '0' || data[i] > '7' || i == 7 {
-			return nil, 0, nil, nil, false
-		}
-		mode = mode<<3 | uint32(data[i]-'0')
-	}
-	if i >= len(data) {
-		return nil, 0, nil, nil, false
-	}
-	data = data[i+1:]
-	end := bytes.IndexByte(data, 0)
-	if end <= 0 || len(data) < end+1+len(ID{}) {
-		return nil, 0, nil, nil, false
-	}
-	return data[:end], mode, data[end+1 : end+1+len(ID{})], data[end+1+len(ID{}):], true
-}
-
 // Tree reads a tree. The zero ID is one without entries.
 func (r *Repo) Tree(id ID) ([]Entry, error) {
 	if id.IsZero() {
@@ -58,7 +40,7 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	const perEntry = 40
 	out := make([]Entry, 0, len(data)/perEntry+1)
 	for len(data) > 0 {
-		name, mode, hash, rest, ok := next(data)
+		name, mode, hash, rest, ok := format.TreeEntry(data, len(ID{}))
 		if !ok || bytes.IndexByte(name, '/') >= 0 || !knownMode(&mode) {
 			return nil, Corrupt("the tree %s has an entry that is not one", id)
 		}
@@ -117,7 +99,7 @@ func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 			break
 		}
 		if end-blank-1 == len(part) && string(data[blank+1:end]) == part {
-			name, mode, hash, _, ok := next(data)
+			name, mode, hash, _, ok := format.TreeEntry(data, len(ID{}))
 			if !ok || !knownMode(&mode) || string(name) != part {
 				break
 			}

@@ -1,0 +1,173 @@
+package format
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strconv"
+)
+
+// IndexEntry is an entry of an index, see gitformat-index(5). Its slices are valid until
+// the next one is read.
+type IndexEntry struct {
+	Name  []byte
+	Mode  uint32
+	ID    []byte
+	Flags uint32 // without the length of the name
+	Stat  []byte // what git knows of the file
+}
+
+// Flags of an entry.
+const (
+	Stages       = 0x3000
+	LongName     = 0x0fff // a length of a name that is longer
+	AssumeValid  = 0x8000
+	SkipWorktree = 0x4000 << 16
+	IntentToAdd  = 0x2000 << 16
+)
+
+// MinEntry is how many bytes an entry has at least.
+const MinEntry = 62
+
+const (
+	indexHeader = 12
+	indexStat   = 40
+	extended    = 0x4000 // there are more flags
+)
+
+// Bounds of what an index says.
+const (
+	MaxName  = 4096
+	MaxDepth = 256 // of directories that it has noted down
+)
+
+// IndexHeader is the version of an index, and how many entries it says that it has.
+func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
+	if len(data) < indexHeader+hashSize || string(data[:4]) != "DIRC" {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:]), true
+}
+
+// ErrIndex is the error of what is no index, or not of a version that is known here.
+var ErrIndex = errors.New("this is no index of git that is known")
+
+// IndexEntries calls each with the entries of an index of version 2 to 4, until it returns
+// an error, and returns the extensions behind them. As git does, it does not look at the
+// sum.
+func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest []byte, err error) {
+	version, count, ok := IndexHeader(data, hashSize)
+	if !ok || version < 2 || version > 4 {
+		return nil, ErrIndex
+	}
+	data = data[indexHeader : len(data)-hashSize]
+	var e IndexEntry
+	for ; count > 0; count-- {
+		if data, ok = e.cut(data, hashSize, version); !ok {
+			return nil, ErrIndex
+		}
+		if err := each(&e); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// cut cuts the first entry from data. Before, it is the one that came before.
+func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte, ok bool) {
+	n := indexStat + hashSize + 2
+	if len(data) < n {
+		return nil, false
+	}
+	flags := binary.BigEndian.Uint16(data[n-2:])
+	e.Mode, e.ID, e.Stat = binary.BigEndian.Uint32(data[24:]), data[indexStat:n-2], data[:indexStat]
+	e.Flags = uint32(flags &^ LongName)
+	if flags&extended != 0 {
+		if n += 2; version < 3 || len(data) < n {
+			return nil, false
+		}
+		e.Flags |= uint32(binary.BigEndian.Uint16(data[n-2:])) << 16
+	}
+	kept := e.Name[:0]
+	if version == 4 { // the name is what is left of the one before, and more
+		cut, used := Offset(data[n:])
+		if used == 0 || cut > int64(len(e.Name)) {
+			return nil, false
+		}
+		n, kept = n+used, e.Name[:len(e.Name)-int(cut)]
+	}
+	end := bytes.IndexByte(data[n:], 0)
+	if end < 0 || len(kept)+end > MaxName {
+		return nil, false
+	}
+	if e.Name = data[n : n+end : n+end]; version == 4 {
+		e.Name = append(kept, e.Name...)
+	}
+	n += end
+	all := n + 1
+	if version < 4 {
+		all = (n + 8) &^ 7 // with the zero bytes that fill it up
+	}
+	if all > len(data) || int(flags&LongName) != min(len(e.Name), LongName) {
+		return nil, false // git goes by the length
+	}
+	for ; n < all; n++ {
+		if data[n] != 0 {
+			return nil, false
+		}
+	}
+	return data[all:], true
+}
+
+// Extension cuts the first extension from what is behind the entries of an index. There
+// is none left if the name is empty.
+func Extension(data []byte) (name string, body, rest []byte, ok bool) {
+	if len(data) < 8 {
+		return "", nil, nil, true
+	}
+	size := int64(binary.BigEndian.Uint32(data[4:]))
+	if size > int64(len(data)-8) {
+		return "", nil, nil, false
+	}
+	return string(data[:4]), data[8 : 8+size], data[8+size:], true
+}
+
+// CachedTrees reads which trees an index has noted down that directories are. each is
+// called with a directory, which is empty or ends in a slash, its tree, nil if that is not
+// known, and how many entries it has.
+func CachedTrees(data []byte, hashSize int, each func(dir string, id []byte, entries int) bool) bool {
+	rest, ok := cachedTrees(data, hashSize, each, "", 0)
+	return ok && len(rest) == 0
+}
+
+func cachedTrees(data []byte, hashSize int, each func(string, []byte, int) bool, dir string, depth int) (rest []byte, ok bool) {
+	name, rest, ok := bytes.Cut(data, []byte{0})
+	first, rest, ok2 := bytes.Cut(rest, []byte{' '})
+	second, rest, ok3 := bytes.Cut(rest, []byte{'\n'})
+	entries, ok4 := number(first)
+	below, ok5 := number(second)
+	if !ok || !ok2 || !ok3 || !ok4 || !ok5 || depth > MaxDepth || len(dir)+len(name) > MaxName {
+		return nil, false
+	}
+	if depth > 0 {
+		dir += string(name) + "/"
+	}
+	var id []byte
+	if entries >= 0 {
+		if len(rest) < hashSize {
+			return nil, false
+		}
+		id, rest = rest[:hashSize], rest[hashSize:]
+	}
+	ok = each(dir, id, entries)
+	for ; below > 0 && ok; below-- {
+		rest, ok = cachedTrees(rest, hashSize, each, dir, depth+1)
+	}
+	return rest, ok
+}
+
+// number reads a number in the digits that git writes.
+func number(digits []byte) (int, bool) {
+	n, err := strconv.Atoi(string(digits))
+	return n, err == nil && strconv.Itoa(n) == string(digits)
+}
