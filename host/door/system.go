@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -24,8 +25,8 @@ var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "time
 
 // config is what a built-in module is configured with under a name.
 func (d *Door) config(module, name string) (string, bool) {
-	if module == gitTool && name == "hidden" {
-		return d.hiddenFromGit(), true
+	if module == gitTool {
+		return d.forGit(strings.Split(name, "\n"))
 	}
 	if value, ok := d.opts.Config[module][name]; ok {
 		return value, true
@@ -42,23 +43,34 @@ func (d *Door) config(module, name string) (string, bool) {
 	return "", false
 }
 
-// gitTool is the built-in module that reads repositories, and its tool. It is told which
-// paths are hidden, because it finds them in old revisions too.
+// gitTool is the built-in module that reads repositories, and its tool.
 const gitTool = "git"
 
-// hiddenFromGit are those paths, a line each; "*" is more than can be told.
-func (d *Door) hiddenFromGit() string {
-	var lines []string
-	for _, l := range d.ceiling.Hidden {
-		if lines = append(lines, paths.Guest(l.Value)); strings.Contains(l.Value, "\n") {
-			return "*"
+// forGit answers that module: which paths are hidden, because it finds them in old
+// revisions too; and where the files of a repository are, of which it names the git
+// directory and perhaps a worktree. A line is a path; "*" is what cannot be told.
+func (d *Door) forGit(question []string) (string, bool) {
+	var list []string
+	known := true
+	switch {
+	case question[0] == "hidden":
+		for _, l := range d.ceiling.Hidden {
+			list = append(list, l.Value)
 		}
+	case question[0] == "worktrees" && len(question) == 3:
+		list, known = githistory.Tops(question[1], question[2])
+	default:
+		return "", false
 	}
-	text := strings.Join(lines, "\n")
-	if len(text) > tool.MaxConfigBytes {
-		return "*"
+	for i, name := range list {
+		list[i] = paths.Guest(name)
+		known = known && !strings.Contains(name, "\n")
 	}
-	return text
+	text := strings.Join(list, "\n")
+	if !known || len(text) > tool.MaxConfigBytes {
+		return "*", true
+	}
+	return text, true
 }
 
 // fact is one thing about this machine; empty if it is not known.

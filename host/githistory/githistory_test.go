@@ -60,14 +60,14 @@ func TestKept(t *testing.T) {
 		t.Error("other objects are taken for those that were looked through")
 	}
 	learn(`{"names":[".env"],"whole":true}`)
-	was, _ := stateOf(repository)
+	was := objectsOf(repository)
 	for range 100 { // until the number of the directory is used again
 		for _, change := range []func(string) error{os.Remove, func(name string) error { return os.Mkdir(name, 0o755) }} {
 			if err := change(filepath.Join(repository, "objects")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if now, _ := stateOf(repository); now == was {
+		if objectsOf(repository) == was {
 			t.Fatal("another directory of objects is taken for the old one")
 		}
 	}
@@ -132,7 +132,7 @@ func TestCommon(t *testing.T) {
 		if want != "" {
 			want = filepath.Join(dir, want)
 		}
-		if got := Common(filepath.Join(dir, name)); got != want {
+		if got, _ := Common(filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

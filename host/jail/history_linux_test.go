@@ -140,7 +140,11 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 		{"a submodule", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && echo gitdir: ../.git/modules/sub > sub/.git", "git -C .git/modules/sub log -p", false},
 		{"a submodule that is not checked out", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && rm -r sub && git --git-dir .git/modules/sub config core.worktree ../../../sub", "git --git-dir .git/modules/sub --work-tree . log -p", false},
 		{"a separate git directory", "mv sub/.git gd; echo gitdir: ../gd > sub/.git", "git --git-dir gd log -p", false},
+		{"one that includes another", "mkdir x; mv sub/.git x/.git; git config --file x/.git/more core.worktree ../../sub; git --git-dir x/.git config include.path more", "git --git-dir x/.git log -p", false},
+		{"one that does not say where its files are", "mv sub/.git gd", "git --git-dir gd --work-tree sub log -p", false},
+		{"the configuration of a linked worktree", "git -C sub worktree add -q --detach ../x; rm sub/roll.csv; git -C sub config extensions.worktreeConfig true; mv sub y; git -C y worktree repair ../x; mkdir sub; echo > sub/roll.csv; git -C x config --worktree core.worktree $PWD/sub", "git -C y log -p", false},
 		{"more files than are looked at", "", "git -C sub log -p", true},
+		{"more files than are looked at, and a worktree elsewhere", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub", "git --git-dir x/.git log -p", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -166,6 +170,17 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 				t.Errorf("%s\nhas written %.300s", c.command, ended.Stdout)
 			}
 		})
+	}
+	was := thorough
+	t.Cleanup(func() { thorough = was })
+	thorough.Names = 1
+	dir := t.TempDir()
+	historyOf(t, dir, "a")
+	for hidden, refused := range map[string]bool{filepath.Join(dir, "a"): true, "/elsewhere": false} {
+		opts := policy.Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Hidden: []policy.Line{{Value: hidden}}}}}}
+		if _, _, err := s.try(t, dir, "true", opts); (err != nil) != refused || refused && !strings.Contains(err.Error(), "not all repositories could be found") {
+			t.Errorf("where not all is looked at, and %s is hidden: %v", hidden, err)
+		}
 	}
 }
 
