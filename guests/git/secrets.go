@@ -99,8 +99,9 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 		return false
 	}
 	if c.indexes == nil {
-		c.indexes = []*repo.Index{}
-		_ = c.Indexes(func(x *repo.Index) { c.indexes = append(c.indexes, x) }) // as far as they can be read
+		for x := range c.Indexes() { // as far as they can be read
+			c.indexes = append(c.indexes, x)
+		}
 	}
 	begin := binary.LittleEndian.Uint64(id[:]) // most of the time of a large diff could be spent in here
 	for _, x := range c.indexes {
@@ -148,7 +149,7 @@ type secretSearch struct {
 // revision names commits before which a search has found nothing.
 func (c *call) secrets() error {
 	c.Allow(maxSearch)
-	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}, Whole: true}
+	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}}
 	err := s.search()
 	if err != nil && err != errFull && !repo.IsSpent(err) {
 		return err
@@ -163,29 +164,31 @@ func (c *call) secrets() error {
 }
 
 func (s *secretSearch) search() error {
-	err := s.call.Indexes(func(x *repo.Index) {
+	s.Whole = true
+	for x, err := range s.call.Indexes() {
+		s.Whole = s.Whole && err == nil
 		for i := range x.Entries {
 			s.Whole = s.look(x.Entries[i].Path) == nil && s.Whole
 		}
-	})
-	s.Whole = s.Whole && err == nil
+	}
 	refs, logged, all, err := s.call.Tips()
 	if err != nil {
 		return err
 	}
 	s.Whole = s.Whole && all
-	from, err := s.commits(refs)
-	if err != nil {
-		return err
+	var from []*repo.Link
+	for i, id := range slices.Concat(refs, logged) {
+		l, err := s.commit(id)
+		if err := s.pass(err); err != nil {
+			return err
+		}
+		if l == nil {
+			continue
+		}
+		if from = append(from, l); i < len(refs) {
+			s.Tips = append(s.Tips, l.ID.String())
+		}
 	}
-	for _, l := range from {
-		s.Tips = append(s.Tips, l.ID.String())
-	}
-	more, err := s.commits(logged)
-	if err != nil {
-		return err
-	}
-	from = append(from, more...)
 	var known []*repo.Link
 	for name := range strings.FieldsSeq(s.call.Revision) {
 		if id, err := s.call.Rev(name); err == nil {
@@ -225,35 +228,25 @@ func (s *secretSearch) search() error {
 	}
 }
 
-// commits are those that objects are or lead to. It looks at trees at once.
-func (s *secretSearch) commits(ids []repo.ID) (found []*repo.Link, err error) {
-	for _, id := range ids {
-		l, err := s.commit(id, 0)
-		if err := s.pass(err); err != nil {
+// commit is the one that an object is or leads to; nil: there is none. It looks at a tree at
+// once.
+func (s *secretSearch) commit(id repo.ID) (*repo.Link, error) {
+	for range maxTags {
+		switch kind, err := s.call.Kind(id); {
+		case err != nil: // also what is missing: it can come without a change of what names it
 			return nil, err
+		case kind == repo.KindCommit:
+			return s.call.Link(id)
+		case kind == repo.KindTree:
+			return nil, s.trees(repo.ID{}, id)
+		case kind == repo.KindBlob:
+			return nil, nil
 		}
-		if l != nil {
-			found = append(found, l)
-		}
-	}
-	return found, nil
-}
-
-func (s *secretSearch) commit(id repo.ID, depth int) (*repo.Link, error) {
-	kind, err := s.call.Kind(id)
-	switch {
-	case err != nil: // also what is missing: it can come without a change of what names it
-		return nil, err
-	case kind == repo.KindCommit:
-		return s.call.Link(id)
-	case kind == repo.KindTree:
-		return nil, s.trees(repo.ID{}, id)
-	case kind == repo.KindTag && depth < maxTags:
 		t, err := s.call.Tag(id)
 		if err != nil {
 			return nil, err
 		}
-		return s.commit(t.Object, depth+1)
+		id = t.Object
 	}
 	return nil, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -77,16 +76,7 @@ func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
 // askHistory asks what commands may read of histories, once for all of them.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
-	question := decision.Question().Put(p.d.opts.Session, time.Now())
-	p.enter(stateAwaitingPermission)
-	answer, err := p.await(ctx, question)
-	if err == nil && answer.Allow {
-		err = question.Settles(answer, time.Now())
-	}
-	if err != nil {
-		answer = policy.Answer{By: err.Error()}
-	}
-	answer.Question = question.ID
+	answer, _ := p.put(ctx, decision.Question())
 	body := p.decided(decision, answer)
 	for _, h := range held {
 		body.Histories = append(body.Histories, h.Repository)

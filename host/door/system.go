@@ -97,19 +97,10 @@ func (d *Door) fact(name string) string {
 	return ""
 }
 
-// maxFactFile bounds what is read of a file of the system.
-const maxFactFile = 64 << 10
-
 // lines are the lines of a file of the system; none if it cannot be read.
 func lines(file string) []string {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text := make([]byte, maxFactFile)
-	n, _ := f.Read(text)
-	return strings.Split(string(text[:n]), "\n")
+	text, _ := os.ReadFile(file)
+	return strings.Split(string(text), "\n")
 }
 
 // distribution is what os-release calls the system.

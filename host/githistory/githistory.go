@@ -23,6 +23,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // known is what is kept of a repository. All but the last two comes from the guest.
@@ -234,7 +235,7 @@ func lenders(repository string) (out []string) {
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
 		text, _ := small(filepath.Join(queue[i], "info", "alternates"))
 		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-			line = absolute(line, queue[i])
+			line = paths.Absolute(line, queue[i])
 			out, queue = append(out, line), append(queue, line)
 		}
 	}
@@ -253,10 +254,10 @@ func Common(name string) (repository, top string) {
 		if !found || to == "" {
 			return "", ""
 		}
-		name = absolute(to, filepath.Dir(name))
+		name = paths.Absolute(to, filepath.Dir(name))
 	}
 	if to := first(filepath.Join(name, "commondir")); to != "" {
-		name, top = absolute(to, name), ""
+		name, top = paths.Absolute(to, name), ""
 	}
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -296,7 +297,7 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 			ok = ok && bad == nil && (err == nil || errors.Is(err, fs.ErrNotExist))
 			for _, k := range keys {
 				if ok = ok && !strings.HasPrefix(k.Name, "include"); k.Name == "core.worktree" {
-					add(absolute(k.Value, dir))
+					add(paths.Absolute(k.Value, dir))
 				}
 			}
 		}
@@ -306,17 +307,10 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 	}
 	for _, dir := range dirs[1:] {
 		if to := first(filepath.Join(dir, "gitdir")); to != "" {
-			add(filepath.Dir(absolute(to, dir)))
+			add(filepath.Dir(paths.Absolute(to, dir)))
 		}
 	}
 	return tops, ok
-}
-
-func absolute(name, dir string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(dir, name)
 }
 
 // first is the first line of a file.

@@ -1,11 +1,13 @@
 package jail
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/githistory"
@@ -85,14 +87,8 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 // judge decides about what looks like a secret in one history. At tier 1, where such
 // files are not hidden either, each command is asked about, and the question says so.
 func (b *before) judge(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
-	if terms.Tier < policy.TierConfined {
-		return
-	}
-	effect := policy.Deny
-	if terms.History != nil {
-		effect = terms.History(repository)
-	}
-	if effect == policy.Allow {
+	effect := terms.History(repository)
+	if effect == policy.Allow || terms.Tier < policy.TierConfined {
 		return
 	}
 	h, ok := known.Known(repository)
@@ -130,24 +126,17 @@ func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 			continue
 		}
 		said := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
-		switch {
-		case h.hidden != "":
+		if h.hidden != "" {
 			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
-		case len(h.names) == 0:
-			said = said.And(tool.Advise("not all of its history could be searched for what looks like a secret; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
-		default:
-			said = said.And(tool.Advise("its history holds what looks like a secret: %s; the tool git shows the rest of it; a person can show it to commands: ", b.list(h.names)),
-				tool.Do(tool.HintAllow, historyRule(h)))
+		} else {
+			why := "not all of its history could be searched for what looks like a secret"
+			if len(h.names) > 0 {
+				why = fmt.Sprintf("its history holds what looks like a secret: %s; the tool git shows the rest of it", b.list(h.names))
+			}
+			dir := cmp.Or(strings.TrimSuffix(h.repository, "/.git"), "/")
+			rule := policy.Rule{Effect: policy.Allow, Tool: "bash", History: dir}
+			said = said.And(tool.Advise("%s; a person can show it to commands: ", why), tool.Do(tool.HintAllow, rule.String()))
 		}
 		ended.Notes = append(ended.Notes, said.String())
 	}
-}
-
-// historyRule is the rule that lets commands read a history.
-func historyRule(h closedHistory) string {
-	dir := h.repository
-	if filepath.Base(dir) == ".git" {
-		dir = filepath.Dir(dir)
-	}
-	return policy.Rule{Effect: policy.Allow, Tool: "bash", History: dir}.String()
 }

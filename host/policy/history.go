@@ -40,9 +40,6 @@ type UnknownHistory struct {
 
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
 
-// historyRule is the rule of a decision about histories.
-const historyRule = "history"
-
 // history says whether commands of a tool may read what looks like a secret in the
 // history of a repository: Ask if no rule says so and a person can be asked.
 func (p *Policy) history(entry *tool.Entry, repository string) Effect {
@@ -69,8 +66,14 @@ func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 // repositories, of which the call is the first that could: to ask. Its answer is for all
 // commands, and no answer to the call.
 func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
-	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry), histories: held}
-	d.decided(Ask, byDefault(historyRule), "the history of a repository holds what looks like a secret")
+	d := p.ofHistory(call, entry, Ask, "the history of a repository holds what looks like a secret")
+	d.histories = held
+	return d
+}
+
+func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, reason string) Decision {
+	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
+	d.decided(effect, byDefault("history"), reason)
 	return d
 }
 
@@ -131,11 +134,8 @@ func historyTexts(histories []History) (out []string) {
 // reads: to look through the history of a repository before a command can. It is no
 // matter of rules, since nobody is told what it finds but names.
 func (p *Policy) SearchHistory(call tool.Call, entry *tool.Entry) Decision {
-	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
-	if d.risk == RiskSafe {
-		d.decided(Allow, byDefault(historyRule), "the host looks for what looks like a secret in the history of a repository")
-	} else {
-		d.decided(Deny, byDefault(historyRule), "it could do more than to read what is mounted")
+	if RiskOf(entry) != RiskSafe {
+		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")
 	}
-	return d
+	return p.ofHistory(call, entry, Allow, "the host looks for what looks like a secret in the history of a repository")
 }

@@ -1,8 +1,10 @@
 package repo
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,59 +17,59 @@ func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
 	r.graphed = true
 	clear(r.links)
-	packed, more, err := r.Refs("refs/")
-	if err != nil {
-		return nil, nil, false, err
-	}
-	seen := map[ID]bool{{}: true}
-	add := func(to *[]ID, id ID) {
-		if !seen[id] {
-			seen[id] = true
+	add := func(to *[]ID, text string) {
+		if id, ok := parseID(text); ok && !id.IsZero() {
 			*to = append(*to, id)
 		}
 	}
-	for _, ref := range packed {
-		add(&refs, ref.ID)
-	}
-	left := MaxRefs // files that are read
-	var walk func(dir string, to *[]ID, depth int)
-	walk = func(dir string, to *[]ID, depth int) {
-		entries, err := readDir(dir)
-		more = more || err != nil && !errors.Is(err, fs.ErrNotExist) || depth == maxRefDepth
-		for _, e := range entries {
-			name := filepath.Join(dir, e.Name())
-			switch {
-			case depth == maxRefDepth:
-			case e.IsDir() && depth > 0:
-				walk(name, to, depth+1)
-			case !e.Type().IsRegular() || depth == 0 && !rootRef(e.Name()):
-			case left == 0:
-				more = true
-			default:
-				left--
-				text, err := readSmall(name, maxIndex)
-				more = more || err != nil
-				r.Spend(workLoose + len(text)/perTree)
-				for line := range strings.Lines(string(text)) {
-					fields := strings.Fields(line[:min(len(line), 82)]) // of a log: the object before, and now
-					for _, f := range fields[:min(len(fields), 2)] {
-						if id, ok := parseID(f); ok {
-							add(to, id)
-						}
-					}
-				}
-			}
-		}
+	if err = r.packedRefs(func(_, id string) bool {
+		add(&refs, id)
+		return len(refs) <= MaxRefs
+	}); err != nil {
+		return nil, nil, false, err
 	}
 	dirs, err := gitDirs(r.CommonDir)
+	all = err == nil && len(refs) <= MaxRefs
+	left := MaxRefs // files and directories that are looked at
 	for _, dir := range dirs {
-		walk(dir, &refs, 0)
-		walk(filepath.Join(dir, "refs"), &refs, 1)
+		err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || name == dir {
+				return err
+			}
+			rel, _ := filepath.Rel(dir, name)
+			to := &refs
+			switch top, _, _ := strings.Cut(rel, "/"); {
+			case top == "logs":
+				to = &logged
+			case top == "refs", !e.IsDir() && rootRef(top):
+			case e.IsDir():
+				return fs.SkipDir
+			default:
+				return nil
+			}
+			if left--; left < 0 {
+				return errTooLong
+			}
+			if !e.Type().IsRegular() {
+				return r.Check()
+			}
+			text, err := readSmall(name, maxIndex)
+			r.Spend(workLoose + len(text)/perTree)
+			for line := range strings.Lines(string(text)) {
+				fields := strings.Fields(line[:min(len(line), 82)]) // of a log: the object before, and now
+				for _, f := range fields[:min(len(fields), 2)] {
+					add(to, f)
+				}
+			}
+			return err
+		})
+		all = all && err == nil
 	}
-	for _, dir := range dirs {
-		walk(filepath.Join(dir, "logs"), &logged, 1)
+	for _, ids := range []*[]ID{&refs, &logged} {
+		slices.SortFunc(*ids, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
+		*ids = slices.Compact(*ids)
 	}
-	return refs, logged, !more && err == nil, r.Check()
+	return refs, logged, all, r.Check()
 }
 
 // gitDirs are the git directories of all worktrees, the shared one first.
@@ -92,22 +94,26 @@ func (r *Repo) Lenders() []string {
 	return dirs
 }
 
-// Indexes calls yield with the index of each worktree of all lenders, as far as it can be
-// read. The error is that of one which cannot.
-func (r *Repo) Indexes(yield func(*Index)) (bad error) {
-	for _, common := range r.Lenders() {
-		dirs, err := gitDirs(common)
-		bad = errors.Join(bad, err)
-		for _, dir := range dirs {
-			x, err := (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
-			if err == nil {
-				r.Spend(len(x.Entries))
-				yield(x)
+// Indexes are those of the worktrees of all lenders; an empty one with an error stands for
+// what cannot be read.
+func (r *Repo) Indexes() iter.Seq2[*Index, error] {
+	return func(yield func(*Index, error) bool) {
+		for _, common := range r.Lenders() {
+			dirs, err := gitDirs(common)
+			if err != nil && !yield(&Index{}, err) {
+				return
 			}
-			bad = errors.Join(bad, err)
+			for _, dir := range dirs {
+				x, err := (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
+				if err != nil {
+					x = &Index{}
+				}
+				if r.Spend(len(x.Entries)); !yield(x, err) {
+					return
+				}
+			}
 		}
 	}
-	return bad
 }
 
 // Borrows reports whether objects can come from another repository.
