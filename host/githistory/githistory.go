@@ -9,6 +9,7 @@
 package githistory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -26,19 +27,11 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// known is what is kept of a repository. All but the last two comes from the guest.
-type known struct {
-	policy.History
-	Tips    []string // commits before which nothing was found
-	Objects string   // which directory of objects it was
-	State   string   // what references, logs and indexes were like
-}
-
 // Store is what is known of all repositories. It is safe for concurrent use.
 type Store struct {
 	dir string // empty: it is forgotten when this process ends
 	mu  sync.Mutex
-	of  map[string]known // nil: not read yet
+	of  map[string]policy.History // nil: not read yet
 }
 
 // New returns what is kept in a directory, which is made when it is needed. Empty: it is
@@ -51,14 +44,14 @@ func (s *Store) load() {
 	if s.of != nil {
 		return
 	}
-	s.of = map[string]known{}
+	s.of = map[string]policy.History{}
 	if s.dir == "" {
 		return
 	}
 	entries, _ := os.ReadDir(s.dir)
 	for _, e := range entries {
 		name := filepath.Join(s.dir, e.Name())
-		var k known
+		var k policy.History
 		data, err := os.ReadFile(name)
 		if err != nil || json.Unmarshal(data, &k) != nil {
 			continue
@@ -71,48 +64,35 @@ func (s *Store) load() {
 	}
 }
 
-// get returns what is kept of a repository that has the same objects, with its state as it
-// is now. same says that this is also what it was.
-func (s *Store) get(repository string) (k known, same bool) {
-	objects, state := objectsOf(repository), stateOf(repository)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.load()
-	if k = s.of[repository]; objects == "" || k.Objects != objects {
-		k = known{Objects: objects}
-	}
-	same = k.Repository != "" && k.State == state
-	k.State = state
-	return k, same
-}
-
 // Known says what is known of a repository as it is now, by its common git directory. ok
 // is false if it has to be looked at. One whose state cannot be told is not whole.
 func (s *Store) Known(repository string) (_ policy.History, ok bool) {
-	k, same := s.get(repository)
-	k.Whole = k.Whole && k.State != ""
-	return k.History, same || len(k.Names) > 0
+	objects, state := objectsOf(repository), stateOf(repository)
+	now := policy.History{Repository: repository, At: objects + state}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.load()
+	k := s.of[repository]
+	switch {
+	case objects == "" || !strings.HasPrefix(k.At, objects):
+		return now, false
+	case k.At != now.At && len(k.Names) == 0:
+		now.Tips = k.Tips
+		return now, false
+	}
+	k.Whole = k.Whole && state != ""
+	return k, true
 }
 
-// Unknown is a repository as it is now, to be looked at.
-func (s *Store) Unknown(repository string) policy.UnknownHistory {
-	now, _ := s.get(repository)
-	out := policy.UnknownHistory{Repository: repository}
-	if now.Whole {
-		out.Tips = now.Tips
+// Learn keeps what a guest has found in a repository as it was.
+func (s *Store) Learn(as policy.History, found []byte) error {
+	var k policy.History
+	if json.Unmarshal(found, &k) != nil {
+		k = policy.History{}
 	}
-	out.Learn = func(found []byte) error {
-		var k known
-		if json.Unmarshal(found, &k) != nil { // not all was looked at
-			k = known{}
-		}
-		k.Repository, k.Objects, k.State = repository, now.Objects, now.State
-		return s.keep(k)
+	if k.Repository, k.At = as.Repository, as.At; !k.Whole {
+		k.Tips = nil
 	}
-	return out
-}
-
-func (s *Store) keep(k known) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.load()
@@ -138,7 +118,7 @@ func (s *Store) Among(shown func(repository string) bool) (out []string) {
 	defer s.mu.Unlock()
 	s.load()
 	for repository, k := range s.of {
-		if len(k.Names) > 0 && shown(repository) && k.Objects == objectsOf(repository) {
+		if len(k.Names) > 0 && shown(repository) && strings.HasPrefix(k.At, cmp.Or(objectsOf(repository), "none")) {
 			out = append(out, repository)
 		}
 	}
@@ -153,7 +133,7 @@ func objectsOf(repository string) string {
 		return ""
 	}
 	at := beneath.StatOf(st)
-	return fmt.Sprintf("%d:%d:%d", at.Dev, at.Ino, born(name))
+	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, born(name))
 }
 
 // maxEntries is how many files and directories of a repository tell its state; tests have

@@ -55,7 +55,7 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 			tops[dir] = nil
 		}
 	}
-	var ask policy.HistoryError
+	ask := policy.HistoryError{Learn: known.Learn}
 	for _, dir := range slices.Sorted(maps.Keys(tops)) {
 		if hidden := hiddenIn(dir, tops[dir], terms.Hidden); hidden != "" {
 			b.closed = append(b.closed, closedHistory{repository: dir, hidden: hidden})
@@ -94,7 +94,7 @@ func (b *before) judge(repository string, terms policy.Exec, known *githistory.S
 	h, ok := known.Known(repository)
 	switch {
 	case !ok:
-		ask.Unknown = append(ask.Unknown, known.Unknown(repository))
+		ask.Unknown = append(ask.Unknown, h)
 	case h.Clean():
 	case effect == policy.Ask:
 		ask.Held = append(ask.Held, h)

@@ -195,7 +195,7 @@ func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
 			return
 		}
 		for _, u := range unknown.Unknown {
-			if err := u.Learn([]byte(`{"names":[".env"],"whole":true,"commits":3}`)); err != nil {
+			if err := unknown.Learn(u, []byte(`{"names":[".env"],"whole":true,"commits":3}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -229,7 +229,7 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 		if e, ok := errors.AsType[*policy.HistoryError](err); ok {
 			if got = "ask"; len(e.Unknown) > 0 {
 				got = "look"
-				if err := e.Unknown[0].Learn([]byte(found)); err != nil {
+				if err := e.Learn(e.Unknown[0], []byte(found)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -17,6 +17,8 @@ type History struct {
 	Names      []string // of files in it that look like secrets, some of them
 	Whole      bool     // all of it was looked at, as far as references lead there
 	Commits    int      // that were looked at
+	Tips       []string // commits before which nothing was found
+	At         string   // what the repository was like then
 }
 
 // Clean reports whether nothing in it looks like a secret.
@@ -25,17 +27,11 @@ func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 // HistoryError is the error of a command that has not run, because it is not known what
 // it may read of the history of repositories.
 type HistoryError struct {
-	Unknown []UnknownHistory // that were not looked at as they are now
-	Held    []History        // about which a person can be asked
-}
-
-// UnknownHistory is a repository whose history has to be looked at.
-type UnknownHistory struct {
-	Repository string   // its git directory
-	Tips       []string // commits before which there was nothing to find
-	// Learn takes what was found, as the built-in tool says it, or nil where that failed:
-	// then not all was looked at.
-	Learn func(found []byte) error
+	Unknown []History // that were not looked at as they are now
+	Held    []History // about which a person can be asked
+	// Learn takes what was found in an unknown one, as the built-in tool says it, or nil
+	// where that failed: then not all was looked at.
+	Learn func(as History, found []byte) error
 }
 
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
