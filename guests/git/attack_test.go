@@ -428,16 +428,21 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 	was := configured
 	t.Cleanup(func() { configured = was })
 	hide := func(hidden string) {
-		configured = func(name string) string {
-			if name == hiddenName {
-				return hidden
-			}
+		configured = func(name string) string { // as the host does
 			question := strings.Split(name, "\n")
-			tops, ok := githistory.Tops(question[1], question[2])
-			if !ok {
+			tops, known := githistory.Tops(question[1], question[2])
+			if !known || len(tops) == 0 {
 				return untold
 			}
-			return strings.Join(tops, "\n")
+			var found []string
+			for _, top := range append(tops, question[3]) {
+				for name := range strings.SplitSeq(hidden, "\n") {
+					if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
+						found = append(found, rel)
+					}
+				}
+			}
+			return strings.Join(found, "\n")
 		}
 	}
 	for hidden, shown := range map[string]bool{dir + "/pay/roll.csv": true, dir + "/PAY": false, dir + "/linked/pay\n/x": false} {
@@ -479,7 +484,7 @@ mkdir x z; cp -r .git x; git --git-dir x/.git config core.worktree ../..; cp -r 
 			t.Errorf("%s shows %v\n%s", path, err, out.Output)
 		}
 	}
-	hide(untold)
+	configured = func(string) string { return untold }
 	f.fails(args{Operation: "log"}, "denied", "files.hidden")
 }
 

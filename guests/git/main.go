@@ -24,7 +24,6 @@ func init() {
 	debug.SetMemoryLimit(softLimit)
 	tool.Module("git", "0.1.0")
 	tool.Config(hiddenName, "")
-	tool.Config(worktreesName, "")
 	tool.Register("git", "Look at a git repository, read-only: status (as --short --branch), log, diff, show, blame, branches. "+
 		"Starts no process, so no hook or filter runs. A long output ends with how to go on.",
 		run, tool.ReadsFiles(),
@@ -81,7 +80,6 @@ type call struct {
 	notes []string // said at the end
 
 	partial bool          // not all was compared
-	tops    []string      // of the files of all worktrees, as far as it is known
 	hides   []string      // paths that a policy hides
 	indexes []*repo.Index // of all worktrees; nil: not read yet
 

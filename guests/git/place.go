@@ -40,7 +40,7 @@ func open(in args, check func() error) (*call, error) {
 		}
 		c.only = rel
 	}
-	if err = c.place(); err == nil && c.hidden(c.only) {
+	if err = c.hide(); err == nil && c.hidden(c.only) {
 		err = tool.Denied("%s: %w", show(in.Path), errHidden)
 	}
 	if err != nil {

@@ -15,68 +15,53 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// What the module is configured with: the paths that a policy hides from tools, a line
-// each; and, asked with a git directory and a worktree of it in the next lines, where the
-// files of the repository are, which its configuration can say, and the host alone reads.
-// untold stands for what cannot be told.
+// hiddenName is what the module is configured with: the paths of a repository that a policy
+// hides from tools, a line each. The lines after the name say which repository: its git
+// directory, its main worktree and another one, if they are known. The host alone reads the
+// configuration, which can say where else the files are. untold stands for what it cannot tell.
 const (
-	hiddenName    = "hidden"
-	worktreesName = "worktrees"
-	untold        = "*"
+	hiddenName = "hidden"
+	untold     = "*"
 )
 
-// configured is a value; tests have one of their own.
+// configured is the value; tests have one of their own.
 var configured = func(name string) string {
 	value, _ := config.Get(name)
 	return value
 }
 
-// place finds where the files of the repository are, and which of its paths a policy hides:
-// those of any of its worktrees, and of those of repositories that it borrows from.
-func (c *call) place() error {
-	all := true
+// hide finds which paths of the repository a policy hides: those of any of its worktrees,
+// and of those of repositories that it borrows from.
+func (c *call) hide() error {
 	for i, dir := range c.Lenders() {
-		question := worktreesName + "\n" + dir + "\n"
-		if i == 0 && c.GitDir == c.CommonDir {
-			question += c.Worktree
+		question := []string{hiddenName, dir, "", ""}
+		switch {
+		case i > 0:
+		case c.GitDir == c.CommonDir:
+			question[2] = c.Worktree
+		default:
+			question[3] = c.Worktree
 		}
-		tops := untold
-		if strings.Count(question, "\n") == 2 && utf8.ValidString(question) {
-			tops = configured(question)
+		hidden, name := untold, strings.Join(question, "\n")
+		if strings.Count(name, "\n") == 3 && utf8.ValidString(name) {
+			hidden = configured(name)
 		}
-		if tops == untold || tops == "" {
-			all = false
-			continue
+		if hidden == untold && c.Operation != "secrets" { // that one the host asks for
+			return tool.Denied("the policy hides paths (files.hidden), and it cannot be told which of them are in this repository; do without it")
 		}
-		c.tops = append(c.tops, strings.Split(tops, "\n")...)
-	}
-	if c.Worktree != "" && !slices.Contains(c.tops, c.Worktree) || len(c.tops) == 0 {
-		c.tops = append(c.tops, c.Worktree)
-	}
-	list := configured(hiddenName)
-	if list == "" || c.Operation == "secrets" { // that one the host asks for
-		return nil
-	}
-	if !all || list == untold {
-		return tool.Denied("the policy hides paths (files.hidden), and it cannot be told which of them are in this repository; do without it")
-	}
-	for _, top := range c.tops {
-		for name := range strings.SplitSeq(list, "\n") {
-			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
-				c.hides = append(c.hides, filepath.ToSlash(rel))
-			}
-		}
+		c.hides = slices.AppendSeq(c.hides, strings.FieldsFuncSeq(hidden, func(r rune) bool { return r == '\n' }))
 	}
 	return nil
 }
 
-// looksSecret reports whether a file of the repository looks like a secret, in any of its
-// worktrees.
+// looksSecret reports whether a file of the repository looks like a secret.
 func (c *call) looksSecret(path string) bool {
-	return slices.ContainsFunc(c.tops, func(top string) bool {
-		_, secret := paths.Read(top + "/" + path)
-		return secret
-	})
+	top := c.Worktree
+	if dir, name := filepath.Split(c.GitDir); top == "" && name == ".git" {
+		top = dir
+	}
+	_, secret := paths.Read(top + "/" + path)
+	return secret
 }
 
 // hidden reports whether a policy hides a path of the repository: it is shown of no

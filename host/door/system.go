@@ -26,7 +26,7 @@ var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "time
 // config is what a built-in module is configured with under a name.
 func (d *Door) config(module, name string) (string, bool) {
 	if module == gitTool {
-		return d.forGit(strings.Split(name, "\n"))
+		return d.hiddenFromGit(strings.Split(name, "\n")), true
 	}
 	if value, ok := d.opts.Config[module][name]; ok {
 		return value, true
@@ -46,31 +46,37 @@ func (d *Door) config(module, name string) (string, bool) {
 // gitTool is the built-in module that reads repositories, and its tool.
 const gitTool = "git"
 
-// forGit answers that module: which paths are hidden, because it finds them in old
-// revisions too; and where the files of a repository are, of which it names the git
-// directory and perhaps a worktree. A line is a path; "*" is what cannot be told.
-func (d *Door) forGit(question []string) (string, bool) {
-	var list []string
-	known := true
-	switch {
-	case question[0] == "hidden":
+// hiddenFromGit tells that module which paths of a repository are hidden, because it finds
+// them in old revisions too. The question has its git directory, its main worktree and
+// another one, the last two if they are known. A line is a path from the top of a worktree;
+// "*" is what cannot be told.
+func (d *Door) hiddenFromGit(question []string) string {
+	const lines = 4 // the first is the name
+	if len(d.ceiling.Hidden) == 0 {
+		return ""
+	}
+	if len(question) != lines {
+		return "*"
+	}
+	tops, known := githistory.Tops(question[1], question[2])
+	known = known && len(tops) > 0
+	if linked := question[3]; linked != "" {
+		tops = append(tops, linked)
+	}
+	var hidden []string
+	for _, top := range tops {
 		for _, l := range d.ceiling.Hidden {
-			list = append(list, l.Value)
+			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(l.Value)); err == nil && filepath.IsLocal(rel) {
+				hidden = append(hidden, filepath.ToSlash(rel))
+				known = known && !strings.Contains(rel, "\n")
+			}
 		}
-	case question[0] == "worktrees" && len(question) == 3:
-		list, known = githistory.Tops(question[1], question[2])
-	default:
-		return "", false
 	}
-	for i, name := range list {
-		list[i] = paths.Guest(name)
-		known = known && !strings.Contains(name, "\n")
-	}
-	text := strings.Join(list, "\n")
+	text := strings.Join(hidden, "\n")
 	if !known || len(text) > tool.MaxConfigBytes {
-		return "*", true
+		return "*"
 	}
-	return text, true
+	return text
 }
 
 // fact is one thing about this machine; empty if it is not known.

@@ -21,6 +21,7 @@ import (
 type closedHistory struct {
 	repository string
 	hidden     string   // a hidden path in its files; empty: its history looks as if it held secrets
+	anywhere   bool     // it cannot be told whether that is in its files
 	names      []string // of these
 }
 
@@ -57,8 +58,8 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 	}
 	ask := policy.HistoryError{Learn: known.Learn}
 	for _, dir := range slices.Sorted(maps.Keys(tops)) {
-		if hidden := hiddenIn(dir, tops[dir], terms.Hidden); hidden != "" {
-			b.closed = append(b.closed, closedHistory{repository: dir, hidden: hidden})
+		if hidden, anywhere := hiddenIn(dir, tops[dir], terms.Hidden); hidden != "" {
+			b.closed = append(b.closed, closedHistory{repository: dir, hidden: hidden, anywhere: anywhere})
 		} else {
 			b.judge(dir, terms, known, &ask)
 		}
@@ -104,18 +105,18 @@ func (b *before) judge(repository string, terms policy.Exec, known *githistory.S
 }
 
 // hiddenIn is a hidden path among the files of a repository; empty: there is none. Where
-// it cannot be told which files these are, it is any.
-func hiddenIn(repository string, main, hidden []string) string {
+// it cannot be told which files these are, they can be anywhere.
+func hiddenIn(repository string, main, hidden []string) (path string, anywhere bool) {
 	if len(hidden) == 0 {
-		return ""
+		return "", false
 	}
 	tops, known := githistory.Tops(repository, main...)
 	for _, h := range hidden {
 		if !known || slices.ContainsFunc(tops, func(top string) bool { return paths.In(h, top) }) {
-			return h
+			return h, !known
 		}
 	}
-	return ""
+	return "", false
 }
 
 // historyHints says which contents were kept from the command, and what would show them:
@@ -126,7 +127,9 @@ func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 			continue
 		}
 		said := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
-		if h.hidden != "" {
+		if h.anywhere {
+			said = said.And(tool.Advise("the policy hides paths (files.hidden), and its configuration does not say simply whether they are in it"))
+		} else if h.hidden != "" {
 			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
 		} else {
 			why := "not all of its history could be searched for what looks like a secret"
