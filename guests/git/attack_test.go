@@ -430,17 +430,9 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 	hide := func(hidden string) {
 		configured = func(name string) string { // as the host does
 			question := strings.Split(name, "\n")
-			tops, known := githistory.Tops(question[1], question[2])
-			if !known || len(tops) == 0 {
+			found, known := githistory.Hidden(question[1], question[2], question[3], strings.Split(hidden, "\n"))
+			if !known {
 				return untold
-			}
-			var found []string
-			for _, top := range append(tops, question[3]) {
-				for name := range strings.SplitSeq(hidden, "\n") {
-					if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
-						found = append(found, rel)
-					}
-				}
 			}
 			return strings.Join(found, "\n")
 		}

@@ -84,7 +84,7 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 		return false
 	}
 	if c.indexes == nil {
-		for x := range c.Indexes() { // as far as they can be read
+		for x := range c.Indexes(c.indexed) { // as far as they can be read
 			c.indexes = append(c.indexes, x)
 		}
 	}
@@ -150,7 +150,7 @@ func (c *call) secrets() error {
 
 func (s *secretSearch) search() error {
 	s.Whole = true
-	for x, err := range s.call.Indexes() {
+	for x, err := range s.call.Indexes(nil) {
 		s.Whole = s.Whole && err == nil
 		for i := range x.Entries {
 			s.Whole = s.look(x.Entries[i].Path) == nil && s.Whole

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -48,8 +47,7 @@ const gitTool = "git"
 
 // hiddenFromGit tells that module which paths of a repository are hidden, because it finds
 // them in old revisions too. The question has its git directory, its main worktree and
-// another one, the last two if they are known. A line is a path from the top of a worktree;
-// "*" is what cannot be told.
+// another one, the last two if they are known. A line is a path; "*" is what cannot be told.
 func (d *Door) hiddenFromGit(question []string) string {
 	const lines = 4 // the first is the name
 	if len(d.ceiling.Hidden) == 0 {
@@ -58,22 +56,13 @@ func (d *Door) hiddenFromGit(question []string) string {
 	if len(question) != lines {
 		return "*"
 	}
-	tops, known := githistory.Tops(question[1], question[2])
-	known = known && len(tops) > 0
-	if linked := question[3]; linked != "" {
-		tops = append(tops, linked)
-	}
 	var hidden []string
-	for _, top := range tops {
-		for _, l := range d.ceiling.Hidden {
-			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(l.Value)); err == nil && filepath.IsLocal(rel) {
-				hidden = append(hidden, filepath.ToSlash(rel))
-				known = known && !strings.Contains(rel, "\n")
-			}
-		}
+	for _, l := range d.ceiling.Hidden {
+		hidden = append(hidden, l.Value)
 	}
-	text := strings.Join(hidden, "\n")
-	if !known || len(text) > tool.MaxConfigBytes {
+	found, known := githistory.Hidden(question[1], question[2], question[3], hidden)
+	text := strings.Join(found, "\n")
+	if !known || strings.Contains(strings.Join(hidden, ""), "\n") || len(text) > tool.MaxConfigBytes {
 		return "*"
 	}
 	return text

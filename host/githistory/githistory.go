@@ -293,6 +293,24 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 	return tops, ok
 }
 
+// Hidden lists which paths of a repository are hidden, from the top of any of its worktrees,
+// of which a main and a linked one can be known. ok is false if it cannot be told.
+func Hidden(repository, main, linked string, hidden []string) (found []string, ok bool) {
+	tops, ok := Tops(repository, main)
+	ok = ok && len(tops) > 0
+	if linked != "" {
+		tops = append(tops, linked)
+	}
+	for _, top := range tops {
+		for _, h := range hidden {
+			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(h)); err == nil && filepath.IsLocal(rel) {
+				found = append(found, filepath.ToSlash(rel))
+			}
+		}
+	}
+	return found, ok
+}
+
 // first is the first line of a file.
 func first(name string) string {
 	text, _ := small(name)

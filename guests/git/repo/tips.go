@@ -95,8 +95,8 @@ func (r *Repo) Lenders() []string {
 }
 
 // Indexes are those of the worktrees of all lenders; an empty one with an error stands for
-// what cannot be read.
-func (r *Repo) Indexes() iter.Seq2[*Index, error] {
+// what cannot be read. own is that of this worktree if it was read before, or nil.
+func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 	return func(yield func(*Index, error) bool) {
 		for _, common := range r.Lenders() {
 			dirs, err := gitDirs(common)
@@ -104,7 +104,10 @@ func (r *Repo) Indexes() iter.Seq2[*Index, error] {
 				return
 			}
 			for _, dir := range dirs {
-				x, err := (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
+				x, err := own, error(nil)
+				if own == nil || dir != r.GitDir {
+					x, err = (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
+				}
 				if err != nil {
 					x = &Index{}
 				}
