@@ -80,7 +80,7 @@ func (c *call) hidden(path string) bool {
 // name. It is looked at where somebody could have made one without reading the content:
 // of an index, and in a repository that borrows objects.
 func (c *call) alias(id repo.ID, path string, staged bool) bool {
-	if id == emptyBlob || !staged && !c.Borrows() || c.looksSecret(path) { // which is asked about by its own name
+	if id == emptyBlob || !staged && len(c.Lenders()) == 1 || c.looksSecret(path) { // which is asked about by its own name
 		return false
 	}
 	if c.indexes == nil {

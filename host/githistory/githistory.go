@@ -252,12 +252,7 @@ func Common(name string) (repository, top string) {
 // is not read.
 func Tops(repository string, main ...string) (tops []string, ok bool) {
 	ok = true
-	add := func(top string) {
-		if real, err := filepath.EvalSymlinks(top); err == nil {
-			top = real
-		}
-		tops = append(tops, top)
-	}
+	add := func(top string) { tops = append(tops, filepath.Dir(Real(filepath.Join(top, ".git")))) }
 	for _, top := range main {
 		if top != "" {
 			add(top)
@@ -303,12 +298,25 @@ func Hidden(repository, main, linked string, hidden []string) (found []string, o
 	}
 	for _, top := range tops {
 		for _, h := range hidden {
-			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(h)); err == nil && filepath.IsLocal(rel) {
+			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(Real(h))); err == nil && filepath.IsLocal(rel) {
 				found = append(found, filepath.ToSlash(rel))
 			}
 		}
 	}
 	return found, ok
+}
+
+// Real is a path without links to the directories that it is in, whether they exist or not.
+func Real(name string) string {
+	dir := filepath.Dir(name)
+	if dir == name {
+		return name
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = Real(dir)
+	}
+	return filepath.Join(real, filepath.Base(name))
 }
 
 // first is the first line of a file.

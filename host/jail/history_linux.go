@@ -36,10 +36,8 @@ func (p *plan) shows(name string) bool {
 // has to be looked at one first, or a person to be asked.
 func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.Store, c *wire.Command) error {
 	found := b.seen.Repositories
-	if !b.seen.Complete { // the likely ones
-		for _, m := range p.mounts {
-			found = append(found, filepath.Join(m.Host, ".git"))
-		}
+	for _, m := range p.mounts { // the likely ones, if not all was looked at
+		found = append(found, filepath.Join(m.Host, ".git"))
 	}
 	tops := map[string][]string{} // where the files of a repository are that leads there
 	for _, name := range found {
@@ -112,7 +110,7 @@ func hiddenIn(repository string, main, hidden []string) (path string, anywhere b
 	}
 	tops, known := githistory.Tops(repository, main...)
 	for _, h := range hidden {
-		if !known || slices.ContainsFunc(tops, func(top string) bool { return paths.In(h, top) }) {
+		if !known || slices.ContainsFunc(tops, func(top string) bool { return paths.In(githistory.Real(h), top) }) {
 			return h, !known
 		}
 	}

@@ -135,6 +135,7 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 		{"one that is called .git", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub", "git --git-dir x/.git log -p", false},
 		{"one that says too much", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub; yes '' | head -n 2000000 >> x/.git/config", "git --git-dir x/.git log -p", false},
 		{"a link", "mv sub/.git gd; ln -s ../gd sub/.git", "git -C sub log -p", false},
+		{"a directory that a link leads to", "mv sub gd; ln -s gd sub; rm gd/roll.csv", "git -C gd log -p", false},
 		{"a link to a file", "mv sub/.git gd; echo gitdir: ../gd > sub/file; ln -s file sub/.git", "git -C sub log -p", false},
 		{"a long file", "mv sub/.git gd; (echo gitdir: ../gd; yes '' | head -n 9000) > sub/.git", "git -C sub log -p", false},
 		{"a submodule", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && echo gitdir: ../.git/modules/sub > sub/.git", "git -C .git/modules/sub log -p", false},

@@ -118,6 +118,3 @@ func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 		}
 	}
 }
-
-// Borrows reports whether objects can come from another repository.
-func (r *Repo) Borrows() bool { return len(r.objects) > 1 }
