@@ -18,7 +18,8 @@ import (
 // hiddenName is what the module is configured with: the paths of a repository that a policy
 // hides from tools, a line each. The lines after the name say which repository: its git
 // directory, its main worktree and another one, if they are known. The host alone reads the
-// configuration, which can say where else the files are. untold stands for what it cannot tell.
+// configuration, which can say where else the files are. untold stands for what it cannot
+// tell, and is the value of the name alone where something is hidden.
 const (
 	hiddenName = "hidden"
 	untold     = "*"
@@ -33,6 +34,9 @@ var configured = func(name string) string {
 // hide finds which paths of the repository a policy hides: those of any of its worktrees,
 // and of those of repositories that it borrows from.
 func (c *call) hide() error {
+	if configured(hiddenName) == "" || c.Operation == "secrets" { // that one the host asks for
+		return nil
+	}
 	for i, dir := range c.Lenders() {
 		question := []string{hiddenName, dir, "", ""}
 		switch {
@@ -46,7 +50,7 @@ func (c *call) hide() error {
 		if strings.Count(name, "\n") == 3 && utf8.ValidString(name) {
 			hidden = configured(name)
 		}
-		if hidden == untold && c.Operation != "secrets" { // that one the host asks for
+		if hidden == untold {
 			return tool.Denied("the policy hides paths (files.hidden), and it cannot be told which of them are in this repository; do without it")
 		}
 		c.hides = slices.AppendSeq(c.hides, strings.FieldsFuncSeq(hidden, func(r rune) bool { return r == '\n' }))

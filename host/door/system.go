@@ -47,7 +47,8 @@ const gitTool = "git"
 
 // hiddenFromGit tells that module which paths of a repository are hidden, because it finds
 // them in old revisions too. The question has its git directory, its main worktree and
-// another one, the last two if they are known. A line is a path; "*" is what cannot be told.
+// another one, the last two if they are known. A line is a path; "*" is what cannot be told,
+// also without a question.
 func (d *Door) hiddenFromGit(question []string) string {
 	const lines = 4 // the first is the name
 	if len(d.ceiling.Hidden) == 0 {

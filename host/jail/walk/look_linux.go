@@ -65,7 +65,7 @@ type Seen struct {
 	Links []Found
 
 	// Repositories are directories that git would take for a repository, or for the git
-	// directory of a worktree, and files that lead to one.
+	// directory of a worktree, and files and links that lead to one.
 	Repositories []string
 
 	// Complete says that everything was looked at. Otherwise Unread are some
