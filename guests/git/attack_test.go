@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/host/githistory"
 )
 
 // object writes a loose object, whatever it is, under the name that git would give
@@ -426,8 +427,21 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 	}
 	was := configured
 	t.Cleanup(func() { configured = was })
+	hide := func(hidden string) {
+		configured = func(name string) string { // as the host does
+			question := strings.Split(name, "\n")
+			if len(question) == 1 {
+				return untold
+			}
+			found, known := githistory.Hidden(question[1], question[2], question[3], strings.Split(hidden, "\n"))
+			if !known {
+				return untold
+			}
+			return strings.Join(found, "\n")
+		}
+	}
 	for hidden, shown := range map[string]bool{dir + "/pay/roll.csv": true, dir + "/PAY": false, dir + "/linked/pay\n/x": false} {
-		configured = func() string { return hidden }
+		hide(hidden)
 		for _, in := range []args{
 			{Operation: "log", Format: "patch"}, {Operation: "log", Format: "numstat"}, {Operation: "log", Path: "pay", Format: "patch"}, {Operation: "status"},
 			{Operation: "diff"}, {Operation: "diff", Revision: "HEAD~2"}, {Operation: "diff", Revision: "HEAD~2..HEAD~1"}, {Operation: "diff", Staged: true, Revision: "HEAD~1"},
@@ -448,23 +462,24 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 		}
 	}
 	// No other way to the repository shows more, and none whose files could be anywhere.
-	configured = func() string { return dir + "/pay" }
+	hide(dir + "/pay")
 	script := `set -e
 ln -s . link; ln -s .git gitlink; mkdir -p .git/modules
 git clone -q --bare . .git/modules/sub
 mkdir y far; cp -r .git y/gd; echo gitdir: gd > y/.git; ln -s "$PWD/.git" far/.git
+mkdir x z; cp -r .git x; git --git-dir x/.git config core.worktree ../..; cp -r .git z; git --git-dir z/.git config include.path more
 `
 	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for path, denied := range map[string]bool{"link": false, "gitlink": false, ".git": false, "far": false, ".git/modules/sub": true, "borrows": false, "y/gd": true} {
+	for path, denied := range map[string]bool{"link": false, "gitlink": false, ".git": false, "far": false, ".git/modules/sub": true, "borrows": false, "y/gd": true, "x": false, "z": true} {
 		in := args{Operation: "show", Revision: strings.TrimSpace(f.run("rev-parse", "HEAD~1")), Path: path}
 		out, err := run(f.Context(), in)
 		if strings.Contains(out.Output, "roll.csv") || strings.Contains(out.Output, "-swordfish\n") || (err != nil) != denied {
 			t.Errorf("%s shows %v\n%s", path, err, out.Output)
 		}
 	}
-	configured = func() string { return hiddenAll }
+	configured = func(string) string { return untold }
 	f.fails(args{Operation: "log"}, "denied", "files.hidden")
 }
 

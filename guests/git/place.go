@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
-	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -127,7 +126,7 @@ func (c *call) abs(path string) string {
 // about a file that the call names, and if nobody had said yes it could not be opened. It
 // has asked about no directory, and about a link by the name of its target.
 func (c *call) secret(path string) bool {
-	if _, secret := paths.Read(c.abs(path)); !secret {
+	if !c.looksSecret(path) {
 		return false
 	}
 	if path != c.only || c.Worktree == "" {

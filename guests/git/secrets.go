@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -14,40 +15,57 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// hiddenName is what the module is configured with: the paths that a policy hides from
-// tools, a line each. hiddenAll stands for more than can be said.
+// hiddenName is what the module is configured with: the paths of a repository that a policy
+// hides from tools, a line each. The lines after the name say which repository: its git
+// directory, its main worktree and another one, if they are known. The host alone reads the
+// configuration, which can say where else the files are. untold stands for what it cannot
+// tell, and is the value of the name alone where something is hidden.
 const (
 	hiddenName = "hidden"
-	hiddenAll  = "*"
+	untold     = "*"
 )
 
 // configured is the value; tests have one of their own.
-var configured = func() string {
-	list, _ := config.Get(hiddenName)
-	return list
+var configured = func(name string) string {
+	value, _ := config.Get(name)
+	return value
 }
 
-// hide finds which paths of the repository a policy hides: those of any of its worktrees.
+// hide finds which paths of the repository a policy hides: those of any of its worktrees,
+// and of those of repositories that it borrows from.
 func (c *call) hide() error {
-	list := configured()
-	if list == "" {
+	if configured(hiddenName) == "" || c.Operation == "secrets" { // that one the host asks for
 		return nil
 	}
-	if list == hiddenAll {
-		return tool.Denied("the policy hides more paths than this tool can leave out (files.hidden); do without it")
-	}
-	tops, all := c.Worktrees()
-	if !all && c.Operation != "secrets" { // that one the host asks for
-		return tool.Denied("the policy hides paths (files.hidden), and it cannot be told where the files of this repository are; do without it")
-	}
-	for _, top := range tops {
-		for name := range strings.SplitSeq(list, "\n") {
-			if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
-				c.hides = append(c.hides, filepath.ToSlash(rel))
-			}
+	for i, dir := range c.Lenders() {
+		question := []string{hiddenName, dir, "", ""}
+		switch {
+		case i > 0:
+		case c.GitDir == c.CommonDir:
+			question[2] = c.Worktree
+		default:
+			question[3] = c.Worktree
 		}
+		hidden, name := untold, strings.Join(question, "\n")
+		if strings.Count(name, "\n") == 3 && utf8.ValidString(name) {
+			hidden = configured(name)
+		}
+		if hidden == untold {
+			return tool.Denied("the policy hides paths (files.hidden), and it cannot be told which of them are in this repository; do without it")
+		}
+		c.hides = slices.AppendSeq(c.hides, strings.FieldsFuncSeq(hidden, func(r rune) bool { return r == '\n' }))
 	}
 	return nil
+}
+
+// looksSecret reports whether a file of the repository looks like a secret.
+func (c *call) looksSecret(path string) bool {
+	top := c.Worktree
+	if dir, name := filepath.Split(c.GitDir); top == "" && name == ".git" {
+		top = dir
+	}
+	_, secret := paths.Read(top + "/" + path)
+	return secret
 }
 
 // hidden reports whether a policy hides a path of the repository: it is shown of no
@@ -66,32 +84,20 @@ func (c *call) hidden(path string) bool {
 // name. It is looked at where somebody could have made one without reading the content:
 // of an index, and in a repository that borrows objects.
 func (c *call) alias(id repo.ID, path string, staged bool) bool {
-	if id == emptyBlob || !staged && !c.Borrows() {
+	if id == emptyBlob || !staged && len(c.Lenders()) == 1 || c.looksSecret(path) { // which is asked about by its own name
 		return false
 	}
-	if _, secret := paths.Read(c.abs(path)); secret {
-		return false // it is asked about by its own name
-	}
-	var tops []string
 	if c.indexes == nil {
-		tops, _ = c.Worktrees()
-	}
-	switch {
-	case c.indexes != nil:
-	case c.indexed != nil && !c.Borrows() && len(tops) == 1:
-		c.indexes = []*repo.Index{c.indexed}
-	default:
-		c.indexes = []*repo.Index{}
-		_ = c.AllIndexes(func(x *repo.Index) { c.indexes = append(c.indexes, x) }) // as far as they can be read
+		for x := range c.Indexes(c.indexed) { // as far as they can be read
+			c.indexes = append(c.indexes, x)
+		}
 	}
 	begin := binary.LittleEndian.Uint64(id[:]) // most of the time of a large diff could be spent in here
 	for _, x := range c.indexes {
 		c.Spend(len(x.Entries) / perEntry)
 		for i := range x.Entries {
-			if e := &x.Entries[i]; binary.LittleEndian.Uint64(e.ID[:]) == begin && e.ID == id {
-				if _, secret := paths.Read("/" + e.Path); secret || c.hidden(e.Path) {
-					return true
-				}
+			if e := &x.Entries[i]; binary.LittleEndian.Uint64(e.ID[:]) == begin && e.ID == id && (c.looksSecret(e.Path) || c.hidden(e.Path)) {
+				return true
 			}
 		}
 	}
@@ -116,63 +122,71 @@ const (
 	workMore  = 1_000_000
 )
 
-// secretSearch looks for files that look like secrets in all that a repository holds.
+// secretSearch looks for files that look like secrets in all that a repository holds. The
+// host reads what is exported.
 type secretSearch struct {
-	*call
-	searched
-	top   paths.Dir
-	seen  map[string]bool
-	marks map[repo.ID]uint8
-}
+	call *call
+	seen map[string]bool
 
-// searched is what the host reads.
-type searched struct {
 	Names   []string `json:"names"`
 	Commits int      `json:"commits"` // that were looked at
 	Whole   bool     `json:"whole"`   // all was looked at
-	Tips    []string `json:"tips"`    // commits before which nothing was found, and none before another
+	Tips    []string `json:"tips"`    // commits before which nothing was found
 }
 
 // secrets is the operation of which no schema tells: the host alone asks for it. The
 // revision names commits before which a search has found nothing.
 func (c *call) secrets() error {
 	c.Allow(maxSearch)
-	s := &secretSearch{call: c, seen: map[string]bool{}, marks: map[repo.ID]uint8{}, searched: searched{Names: []string{}, Tips: []string{}, Whole: true}}
-	if s.top = paths.DirOf("/"); filepath.Base(c.GitDir) == ".git" {
-		s.top = paths.DirOf(filepath.ToSlash(filepath.Dir(c.GitDir)))
-	}
+	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}}
 	err := s.search()
 	if err != nil && err != errFull && !repo.IsSpent(err) {
 		return err
 	}
-	s.Whole = s.Whole && err == nil
-	data, err := json.Marshal(s.searched)
+	// Before the commits of a shallow clone, others can still come.
+	if s.Whole = s.Whole && err == nil; c.Shallow() || len(s.Tips) > maxTips {
+		s.Tips = s.Tips[:0]
+	}
+	data, err := json.Marshal(s)
 	c.page.out.Write(data)
 	return err
 }
 
 func (s *secretSearch) search() error {
-	if err := s.Indexes(func(x *repo.Index) {
+	s.Whole = true
+	for x, err := range s.call.Indexes(nil) {
+		s.Whole = s.Whole && err == nil
 		for i := range x.Entries {
 			s.Whole = s.look(x.Entries[i].Path) == nil && s.Whole
 		}
-	}); err != nil {
-		s.Whole = false
 	}
-	from, err := s.tips()
+	refs, logged, all, err := s.call.Tips()
 	if err != nil {
 		return err
 	}
+	s.Whole = s.Whole && all
+	var from []*repo.Link
+	for i, id := range slices.Concat(refs, logged) {
+		l, err := s.commit(id)
+		if err := s.pass(err); err != nil {
+			return err
+		}
+		if l == nil {
+			continue
+		}
+		if from = append(from, l); i < len(refs) {
+			s.Tips = append(s.Tips, l.ID.String())
+		}
+	}
 	var known []*repo.Link
-	for name := range strings.FieldsSeq(s.Revision) {
-		if id, err := s.Rev(name); err == nil {
-			if l, err := s.Link(id); err == nil {
+	for name := range strings.FieldsSeq(s.call.Revision) {
+		if id, err := s.call.Rev(name); err == nil {
+			if l, err := s.call.Link(id); err == nil {
 				known = append(known, l)
-				s.marks[l.ID] = isTip
 			}
 		}
 	}
-	w := s.walk(from...)
+	w := s.call.walk(from...)
 	if len(known) > 0 {
 		if err := s.pass(w.exclude(known, from)); err != nil {
 			return err
@@ -185,20 +199,15 @@ func (s *secretSearch) search() error {
 		}
 		if c == nil && err == nil {
 			s.Whole = s.Whole && !w.cut
-			s.leaveOff()
 			return nil
 		}
 		if c == nil {
 			continue
 		}
 		s.Commits++
-		s.mark(c.ID, isTip)
-		for _, id := range c.Parents {
-			s.mark(id, isParent)
-		}
 		var before repo.ID
 		if len(c.Parents) > 0 {
-			if p, err := s.Parent(c, 0); err == nil {
+			if p, err := s.call.Parent(c, 0); err == nil {
 				before = p.Tree
 			}
 		}
@@ -208,67 +217,25 @@ func (s *secretSearch) search() error {
 	}
 }
 
-// Marks of commits that a later search could leave off with.
-const (
-	isTip    = 1 // it was looked at, now or before
-	isParent = 2 // of one that was
-)
-
-func (s *secretSearch) mark(id repo.ID, as uint8) {
-	if was, ok := s.marks[id]; ok {
-		s.marks[id] = was | as
-	}
-}
-
-// leaveOff finds the tips for a later search. There is none where the history ends early:
-// what is before can still come.
-func (s *secretSearch) leaveOff() {
-	for id, mark := range s.marks {
-		if mark == isTip {
-			s.Tips = append(s.Tips, id.String())
-		}
-	}
-	if slices.Sort(s.Tips); len(s.Tips) > maxTips || s.Shallow() {
-		s.Tips = []string{}
-	}
-}
-
-// tips are the commits by which a history is found.
-func (s *secretSearch) tips() (from []*repo.Link, err error) {
-	ids, more, err := s.call.Tips()
-	if err != nil {
-		return nil, err
-	}
-	s.Whole = s.Whole && !more
-	for _, id := range ids {
-		l, err := s.tip(id, 0)
-		if err := s.pass(err); err != nil {
+// commit is the one that an object is or leads to; nil: there is none. It looks at a tree at
+// once.
+func (s *secretSearch) commit(id repo.ID) (*repo.Link, error) {
+	for range maxTags {
+		switch kind, err := s.call.Kind(id); {
+		case err != nil: // also what is missing: it can come without a change of what names it
 			return nil, err
+		case kind == repo.KindCommit:
+			return s.call.Link(id)
+		case kind == repo.KindTree:
+			return nil, s.trees(repo.ID{}, id)
+		case kind == repo.KindBlob:
+			return nil, nil
 		}
-		if l != nil {
-			from = append(from, l)
-			s.marks[l.ID] = 0
-		}
-	}
-	return from, nil
-}
-
-// tip returns a commit, or looks at what is none.
-func (s *secretSearch) tip(id repo.ID, depth int) (*repo.Link, error) {
-	kind, err := s.Kind(id)
-	switch {
-	case err != nil: // also what is missing: it can come without a change of what names it
-		return nil, err
-	case kind == repo.KindCommit:
-		return s.Link(id)
-	case kind == repo.KindTree:
-		return nil, s.trees(repo.ID{}, id)
-	case kind == repo.KindTag && depth < maxTags:
-		t, err := s.Tag(id)
+		t, err := s.call.Tag(id)
 		if err != nil {
 			return nil, err
 		}
-		return s.tip(t.Object, depth+1)
+		id = t.Object
 	}
 	return nil, nil
 }
@@ -290,16 +257,16 @@ func (s *secretSearch) pass(err error) error {
 		return err
 	}
 	s.Whole = false
-	return s.Check()
+	return s.call.Check()
 }
 
 // look looks at the name of a file.
 func (s *secretSearch) look(path string) error {
-	if !s.looksSecret(path) || s.seen[path] {
+	if !s.call.looksSecret(path) || s.seen[path] {
 		return nil
 	}
 	if len(s.Names) == 0 {
-		s.Allow(workMore)
+		s.call.Allow(workMore)
 	}
 	if len(s.Names) == maxSecrets {
 		return errFull
@@ -307,22 +274,6 @@ func (s *secretSearch) look(path string) error {
 	s.seen[path] = true
 	s.Names = append(s.Names, path[:min(len(path), maxSecretName)])
 	return nil
-}
-
-// looksSecret goes along a path as whoever walks the files does.
-func (s *secretSearch) looksSecret(path string) bool {
-	dir := s.top
-	for {
-		name, rest, isDir := strings.Cut(path, "/")
-		found, _ := dir.Find(name)
-		if found.Hidden != nil && (!isDir || found.SecretAll) {
-			return true
-		}
-		if !isDir {
-			return false
-		}
-		dir, path = dir.Enter(name), rest
-	}
 }
 
 var errHidden = errors.New("the policy hides it from tools; do without it")

@@ -15,21 +15,27 @@ import (
 // ask puts the question and takes the answer, which is no if there is none to this
 // very question.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
-	p.enter(stateAwaitingPermission)
 	defer question.Changes.Close()
+	answer, err := p.put(ctx, question)
+	if err == nil && !answer.Allow {
+		p.d.denials.add(p.call, answer)
+	}
+	return answer
+}
+
+// put puts a question. An error is also in what the answer, a no, says.
+func (p *pending) put(ctx context.Context, question policy.Question) (policy.Answer, error) {
+	p.enter(stateAwaitingPermission)
 	question = question.Put(p.d.opts.Session, time.Now())
 	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {
 		err = question.Settles(answer, time.Now())
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		answer = policy.Answer{By: err.Error()}
-	case !answer.Allow:
-		p.d.denials.add(p.call, answer)
 	}
 	answer.Question = question.ID
-	return answer
+	return answer, err
 }
 
 var (

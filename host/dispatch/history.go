@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -32,7 +31,7 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 			return tool.Result{}, nil, &refusal{r}
 		}
 		for _, u := range h.Unknown {
-			if err := p.search(ctx, u); err != nil {
+			if err := p.search(ctx, u, h.Learn); err != nil {
 				return tool.Result{}, nil, err
 			}
 		}
@@ -46,7 +45,7 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 
 // search has a guest look through the history of a repository. What goes wrong with that
 // means that not all of it is known.
-func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
+func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
 	if searcher := p.d.opts.Searcher; searcher != nil {
 		call := p.call
@@ -68,7 +67,7 @@ func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
 	if ctx.Err() != nil {
 		return p.cancelled()
 	}
-	if err := u.Learn(found); err != nil {
+	if err := learn(u, found); err != nil {
 		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what was found in a history is not kept beyond this process: %v", err)})
 	}
 	return nil
@@ -77,16 +76,7 @@ func (p *pending) search(ctx context.Context, u policy.UnknownHistory) error {
 // askHistory asks what commands may read of histories, once for all of them.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
-	question := decision.Question().Put(p.d.opts.Session, time.Now())
-	p.enter(stateAwaitingPermission)
-	answer, err := p.await(ctx, question)
-	if err == nil && answer.Allow {
-		err = question.Settles(answer, time.Now())
-	}
-	if err != nil {
-		answer = policy.Answer{By: err.Error()}
-	}
-	answer.Question = question.ID
+	answer, _ := p.put(ctx, decision.Question())
 	body := p.decided(decision, answer)
 	for _, h := range held {
 		body.Histories = append(body.Histories, h.Repository)

@@ -45,7 +45,7 @@ func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 					return tool.Result{Output: tool.Marshal(map[string]string{"output": "found"})}, nil
 				}
 				if learned == "" {
-					return tool.Result{}, &policy.HistoryError{Unknown: []policy.UnknownHistory{{Repository: "/work/.git", Learn: func(found []byte) error { learned = string(found); return nil }}}}
+					return tool.Result{}, &policy.HistoryError{Unknown: []policy.History{{Repository: "/work/.git"}}, Learn: func(_ policy.History, found []byte) error { learned = string(found); return nil }}
 				}
 				exec, _ := grant.Exec()
 				if last = exec.History("/work/.git"); c.held && last == policy.Ask {
@@ -89,7 +89,7 @@ func TestHistoryThatNobodyCanKnow(t *testing.T) {
 	w.changes = nil
 	var learned [][]byte
 	w.run = func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
-		return tool.Result{}, &policy.HistoryError{Unknown: []policy.UnknownHistory{{Repository: "/work/.git", Learn: func(found []byte) error { learned = append(learned, found); return nil }}}}
+		return tool.Result{}, &policy.HistoryError{Unknown: []policy.History{{Repository: "/work/.git"}}, Learn: func(_ policy.History, found []byte) error { learned = append(learned, found); return nil }}
 	}
 	result, err := New(w.options).Call(t.Context(), aCall("bash", `{"command":"ls"}`))
 	if err != nil || result.Err == nil || result.Err.Code != tool.CodeDenied || len(learned) != maxSettled || slices.ContainsFunc(learned, func(f []byte) bool { return f != nil }) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -24,8 +24,8 @@ var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "time
 
 // config is what a built-in module is configured with under a name.
 func (d *Door) config(module, name string) (string, bool) {
-	if module == gitTool && name == "hidden" {
-		return d.hiddenFromGit(), true
+	if module == gitTool {
+		return d.hiddenFromGit(strings.Split(name, "\n")), true
 	}
 	if value, ok := d.opts.Config[module][name]; ok {
 		return value, true
@@ -42,20 +42,28 @@ func (d *Door) config(module, name string) (string, bool) {
 	return "", false
 }
 
-// gitTool is the built-in module that reads repositories, and its tool. It is told which
-// paths are hidden, because it finds them in old revisions too.
+// gitTool is the built-in module that reads repositories, and its tool.
 const gitTool = "git"
 
-// hiddenFromGit are those paths, a line each; "*" is more than can be told.
-func (d *Door) hiddenFromGit() string {
-	var lines []string
-	for _, l := range d.ceiling.Hidden {
-		if lines = append(lines, paths.Guest(l.Value)); strings.Contains(l.Value, "\n") {
-			return "*"
-		}
+// hiddenFromGit tells that module which paths of a repository are hidden, because it finds
+// them in old revisions too. The question has its git directory, its main worktree and
+// another one, the last two if they are known. A line is a path; "*" is what cannot be told,
+// also without a question.
+func (d *Door) hiddenFromGit(question []string) string {
+	const lines = 4 // the first is the name
+	if len(d.ceiling.Hidden) == 0 {
+		return ""
 	}
-	text := strings.Join(lines, "\n")
-	if len(text) > tool.MaxConfigBytes {
+	if len(question) != lines {
+		return "*"
+	}
+	var hidden []string
+	for _, l := range d.ceiling.Hidden {
+		hidden = append(hidden, l.Value)
+	}
+	found, known := githistory.Hidden(question[1], question[2], question[3], hidden)
+	text := strings.Join(found, "\n")
+	if !known || strings.Contains(strings.Join(hidden, ""), "\n") || len(text) > tool.MaxConfigBytes {
 		return "*"
 	}
 	return text
@@ -85,19 +93,10 @@ func (d *Door) fact(name string) string {
 	return ""
 }
 
-// maxFactFile bounds what is read of a file of the system.
-const maxFactFile = 64 << 10
-
 // lines are the lines of a file of the system; none if it cannot be read.
 func lines(file string) []string {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text := make([]byte, maxFactFile)
-	n, _ := f.Read(text)
-	return strings.Split(string(text[:n]), "\n")
+	text, _ := os.ReadFile(file)
+	return strings.Split(string(text), "\n")
 }
 
 // distribution is what os-release calls the system.

@@ -9,124 +9,94 @@
 package githistory
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/private"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/gitconfig"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
-
-// Found is what the guest says of a history.
-type Found struct {
-	Names   []string `json:"names"`
-	Commits int      `json:"commits"`
-	Whole   bool     `json:"whole"`
-	Tips    []string `json:"tips"` // commits before which nothing was found
-}
-
-// known is what is kept of a repository.
-type known struct {
-	Path    string `json:"path"`    // its common git directory
-	Objects string `json:"objects"` // which directory of objects it was
-	State   string `json:"state"`   // what references, logs and indexes were like
-	Found
-}
 
 // Store is what is known of all repositories. It is safe for concurrent use.
 type Store struct {
 	dir string // empty: it is forgotten when this process ends
 	mu  sync.Mutex
-	of  map[string]known // nil: not read yet
+	of  map[string]policy.History // nil: not read yet
 }
 
 // New returns what is kept in a directory, which is made when it is needed. Empty: it is
 // kept in memory.
 func New(dir string) *Store { return &Store{dir: dir} }
 
-// read reads what is kept, the first time, and forgets repositories that are gone. s.mu
+// load reads what is kept, the first time, and forgets repositories that are gone. s.mu
 // is held.
-func (s *Store) read() {
+func (s *Store) load() {
 	if s.of != nil {
 		return
 	}
-	s.of = map[string]known{}
+	s.of = map[string]policy.History{}
 	if s.dir == "" {
 		return
 	}
 	entries, _ := os.ReadDir(s.dir)
 	for _, e := range entries {
 		name := filepath.Join(s.dir, e.Name())
-		var k known
+		var k policy.History
 		data, err := os.ReadFile(name)
-		if err == nil && json.Unmarshal(data, &k) == nil {
-			if _, err = os.Lstat(k.Path); err == nil {
-				s.of[k.Path] = k
-				continue
-			}
+		if err != nil || json.Unmarshal(data, &k) != nil {
+			continue
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Lstat(k.Repository); errors.Is(err, fs.ErrNotExist) {
 			_ = os.Remove(name)
+		} else if err == nil {
+			s.of[k.Repository] = k
 		}
 	}
-}
-
-func (s *Store) file(repository string) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(repository))))
-}
-
-// get returns what is kept of a repository, if it is the same still.
-func (s *Store) get(repository, objects string) (known, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.read()
-	k := s.of[repository]
-	return k, k.Objects == objects && objects != ""
 }
 
 // Known says what is known of a repository as it is now, by its common git directory. ok
-// is false if it has to be looked at. One that cannot be told from what it was is not whole.
+// is false if it has to be looked at. One whose state cannot be told is not whole.
 func (s *Store) Known(repository string) (_ policy.History, ok bool) {
-	objects, state := stateOf(repository)
-	k, ok := s.get(repository, objects)
-	out := policy.History{Repository: repository, Names: k.Names, Whole: k.Whole && state != "", Commits: k.Commits}
-	return out, ok && (len(k.Names) > 0 || k.State == state)
-}
-
-// Unknown is a repository as it is now, to be looked at.
-func (s *Store) Unknown(repository string) policy.UnknownHistory {
-	out := policy.UnknownHistory{Repository: repository}
-	objects, state := stateOf(repository)
-	if k, ok := s.get(repository, objects); ok && k.Whole {
-		out.Tips = k.Tips
-	}
-	out.Learn = func(found []byte) error {
-		k := known{Path: repository, Objects: objects, State: state}
-		if found != nil && (json.Unmarshal(found, &k.Found) != nil || len(k.Names)+len(k.Tips) > maxFound) {
-			k.Found = Found{}
-		}
-		return s.keep(k)
-	}
-	return out
-}
-
-// maxFound is more names than the guest lists.
-const maxFound = 1000
-
-func (s *Store) keep(k known) error {
+	objects, state := objectsOf(repository), stateOf(repository)
+	now := policy.History{Repository: repository, At: objects + state}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.read()
-	s.of[k.Path] = k
+	s.load()
+	k := s.of[repository]
+	switch {
+	case objects == "" || !strings.HasPrefix(k.At, objects):
+		return now, false
+	case k.At != now.At && len(k.Names) == 0:
+		now.Tips = k.Tips
+		return now, false
+	}
+	k.Whole = k.Whole && state != ""
+	return k, true
+}
+
+// Learn keeps what a guest has found in a repository as it was.
+func (s *Store) Learn(as policy.History, found []byte) error {
+	var k policy.History
+	if json.Unmarshal(found, &k) != nil {
+		k = policy.History{}
+	}
+	if k.Repository, k.At = as.Repository, as.At; !k.Whole {
+		k.Tips = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.load()
+	s.of[k.Repository] = k
 	if s.dir == "" {
 		return nil
 	}
@@ -137,102 +107,105 @@ func (s *Store) keep(k known) error {
 	if err != nil {
 		return err
 	}
-	return private.Write(s.file(k.Path), data)
+	return private.Write(filepath.Join(s.dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(k.Repository)))), data)
 }
 
 // Among lists the repositories in a directory of which it is known that they hold what
 // looks like a secret, and whose objects are still where they were: also those that git
 // would take for none any more.
-func (s *Store) Among(shown func(repository string) bool) (out []policy.History) {
+func (s *Store) Among(shown func(repository string) bool) (out []string) {
 	s.mu.Lock()
-	s.read()
-	all := make([]string, 0, len(s.of))
+	defer s.mu.Unlock()
+	s.load()
 	for repository, k := range s.of {
-		if len(k.Names) > 0 && shown(repository) {
-			all = append(all, repository)
-		}
-	}
-	s.mu.Unlock()
-	for _, repository := range all {
-		if h, ok := s.Known(repository); ok {
-			out = append(out, h)
+		if len(k.Names) > 0 && shown(repository) && strings.HasPrefix(k.At, cmp.Or(objectsOf(repository), "none")) {
+			out = append(out, repository)
 		}
 	}
 	return out
+}
+
+// objectsOf says which directory of objects a repository has; empty: none.
+func objectsOf(repository string) string {
+	name := filepath.Join(repository, "objects")
+	st, err := os.Stat(name)
+	if err != nil {
+		return ""
+	}
+	at := beneath.StatOf(st)
+	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, born(name))
 }
 
 // maxEntries is how many files and directories of a repository tell its state; tests have
 // it be fewer.
 var maxEntries = 50_000
 
-// stateOf says which directory of objects a repository has, and what its references and
-// its indexes are like, by the names, sizes and times of files. A log changes with its
-// reference. No state is that of one that has more files than are looked at.
-func stateOf(repository string) (objects, state string) {
-	if st, err := os.Stat(filepath.Join(repository, "objects")); err == nil {
-		at := beneath.StatOf(st)
-		objects = fmt.Sprintf("%d:%d:%d", at.Dev, at.Ino, born(filepath.Join(repository, "objects")))
-	}
-	var all []byte
+// stateOf says what the references and the indexes of a repository are like, by the names,
+// sizes and times of files. A log changes with its reference. It is empty if there are more
+// files than are looked at.
+func stateOf(repository string) string {
+	sum := sha256.New()
 	for _, dir := range lenders(repository) {
 		_, err := os.Stat(dir)
-		all = fmt.Appendf(all, "%q %t\n", dir, err == nil)
+		fmt.Fprintf(sum, "%q %t\n", dir, err == nil)
 	}
 	left := maxEntries
-	var walk func(dir string, depth int)
-	walk = func(dir string, depth int) {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			if left--; left < 0 {
-				return
-			}
-			name := filepath.Join(dir, e.Name())
-			switch {
-			case !e.IsDir():
-				if st, err := os.Lstat(name); err == nil {
-					at := beneath.StatOf(st)
-					all = append(append(all, name...), 0)
-					for _, n := range []uint64{uint64(st.Size()), at.Ino, uint64(st.ModTime().UnixNano()), uint64(at.Ctim)} {
-						all = binary.LittleEndian.AppendUint64(all, n)
-					}
-				}
-			case depth > 0 && e.Name() != "objects", e.Name() == "refs", e.Name() == "worktrees":
-				walk(name, depth+1)
-			}
+	_ = filepath.WalkDir(repository, func(name string, e fs.DirEntry, err error) error {
+		if left--; left < 0 {
+			return fs.SkipAll
 		}
-	}
-	walk(repository, 0)
+		if err != nil || name == repository {
+			return nil
+		}
+		if e.IsDir() {
+			if top := filepath.Dir(name) == repository; e.Name() == "objects" || top && e.Name() != "refs" && e.Name() != "worktrees" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if st, err := e.Info(); err == nil {
+			at := beneath.StatOf(st)
+			fmt.Fprintf(sum, "%q %d %d %d %d\n", name, st.Size(), at.Ino, st.ModTime().UnixNano(), at.Ctim)
+		}
+		return nil
+	})
 	if left < 0 {
-		return objects, ""
+		return ""
 	}
-	return objects, fmt.Sprintf("%x", sha256.Sum256(all))
+	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// contents are the names in a git directory below which there are contents of files.
+// contents are the names in a git directory below which there are contents of files. A
+// patch and the message of a commit are files that can hold some; the rest are directories.
 var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// Contents lists what holds contents of a repository: directories, but for a patch and
-// the message of a commit, which can hold one; also those that it borrows from. What is behind links is under its real name.
+// Contents lists what holds contents of a repository, and what it borrows from. What is
+// behind links is under its real name.
 func Contents(repository string) (out []string) {
-	add := func(name string) {
+	names := lenders(repository)
+	for _, dir := range gitDirs(repository) {
+		for _, name := range contents {
+			names = append(names, filepath.Join(dir, name))
+		}
+	}
+	for _, name := range names {
 		if real, err := filepath.EvalSymlinks(name); err == nil {
 			out = append(out, real)
 		}
 	}
+	return out
+}
+
+// gitDirs are the git directories of all worktrees, the shared one first.
+func gitDirs(repository string) []string {
 	dirs := []string{repository}
 	worktrees, _ := os.ReadDir(filepath.Join(repository, "worktrees"))
 	for _, e := range worktrees {
-		dirs = append(dirs, filepath.Join(repository, "worktrees", e.Name()))
-	}
-	for _, dir := range dirs {
-		for _, name := range contents {
-			add(filepath.Join(dir, name))
+		if !e.Type().IsRegular() {
+			dirs = append(dirs, filepath.Join(repository, "worktrees", e.Name()))
 		}
 	}
-	for _, dir := range lenders(repository) {
-		add(dir)
-	}
-	return out
+	return dirs
 }
 
 // lenders are the directories of objects that a repository borrows from, whether they are
@@ -240,104 +213,130 @@ func Contents(repository string) (out []string) {
 func lenders(repository string) (out []string) {
 	const most = 32 // as many as are read of
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
-		for _, line := range small(filepath.Join(queue[i], "info", "alternates")) {
-			line = absolute(line, queue[i])
+		text, _ := small(filepath.Join(queue[i], "info", "alternates"))
+		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			line = paths.Absolute(line, queue[i])
 			out, queue = append(out, line), append(queue, line)
 		}
 	}
 	return out
 }
 
-// Common is the git directory that worktrees share: of one that is another's, that of
-// the other; and of a file .git, that to which it leads. Empty: there is none.
-func Common(name string) string {
+// Common is the git directory that worktrees share, by the name of a git directory or of
+// a file .git that leads to one. top is where the files of the main worktree are, if the
+// name tells. An empty repository: there is none.
+func Common(name string) (repository, top string) {
+	if filepath.Base(name) == ".git" {
+		top = filepath.Dir(name)
+	}
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		to, found := strings.CutPrefix(first(name), "gitdir: ")
-		if !found {
-			return ""
+		if !found || to == "" {
+			return "", ""
 		}
-		if name = absolute(to, filepath.Dir(name)); to == "" {
-			return ""
-		}
+		name = paths.Absolute(to, filepath.Dir(name))
 	}
 	if to := first(filepath.Join(name, "commondir")); to != "" {
-		name = absolute(to, name)
+		name, top = paths.Absolute(to, name), ""
 	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		return real
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", ""
 	}
-	return ""
+	return real, top
 }
 
-// Above lists what is called .git in the directories that a file is in.
-func Above(file string) (out []string) {
-	for dir := file; ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			out = append(out, filepath.Join(dir, ".git"))
-		}
-		if dir == filepath.Dir(dir) {
-			return out
+// Tops lists where the files of a repository are, of all its worktrees: where its place
+// and its configuration say, where the linked ones are, and where somebody else knows. ok
+// is false if it cannot be told: then they can be anywhere. What a configuration includes
+// is not read.
+func Tops(repository string, main ...string) (tops []string, ok bool) {
+	ok = true
+	add := func(top string) { tops = append(tops, filepath.Dir(Real(filepath.Join(top, ".git")))) }
+	for _, top := range main {
+		if top != "" {
+			add(top)
 		}
 	}
-}
-
-var worktreeKey = regexp.MustCompile(`(?i)(?:^|\])[ \t]*worktree[ \t]*=[ \t]*(.*)$`)
-
-// Tops lists where the files of a git directory are, as far as it says so. ok is false if
-// it cannot be told: then they can be anywhere.
-func Tops(dir string) (tops []string, ok bool) {
-	if filepath.Base(dir) == ".git" {
-		tops = append(tops, filepath.Dir(dir))
+	if filepath.Base(repository) == ".git" {
+		add(filepath.Dir(repository))
 	}
-	for _, name := range []string{"config", "config.worktree"} {
-		name = filepath.Join(dir, name)
-		lines := small(name)
-		if _, err := os.Lstat(name); err == nil && lines == nil {
-			if st, err := os.Stat(name); err != nil || st.Size() > 0 {
-				return nil, false
+	dirs := gitDirs(repository)
+	for _, dir := range dirs {
+		for _, name := range []string{"config", "config.worktree"} {
+			text, err := small(filepath.Join(dir, name))
+			if lower := strings.ToLower(text); err == nil && !strings.Contains(lower, "worktree") && !strings.Contains(lower, "include") {
+				continue // most are so; not all of them can be parsed
 			}
-		}
-		for _, line := range lines {
-			if m := worktreeKey.FindStringSubmatch(line); m != nil {
-				top := absolute(strings.Trim(m[1], "\" \t"), dir)
-				if real, err := filepath.EvalSymlinks(top); err == nil {
-					top = real
-				}
-				if tops = append(tops, top); strings.ContainsAny(m[1], "\\#;") {
-					return nil, false
+			keys, bad := gitconfig.Parse(text)
+			ok = ok && bad == nil && (err == nil || errors.Is(err, fs.ErrNotExist))
+			for _, k := range keys {
+				if ok = ok && !strings.HasPrefix(k.Name, "include"); k.Name == "core.worktree" {
+					add(paths.Absolute(k.Value, dir))
 				}
 			}
 		}
 	}
-	return tops, true
-}
-
-func absolute(name, dir string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
+	if _, err := os.Lstat(filepath.Join(repository, "index")); err == nil && len(tops) == 0 {
+		ok = false // it is not bare
 	}
-	return filepath.Join(dir, name)
+	for _, dir := range dirs[1:] {
+		if to := first(filepath.Join(dir, "gitdir")); to != "" {
+			add(filepath.Dir(paths.Absolute(to, dir)))
+		}
+	}
+	return tops, ok
 }
 
+// Hidden lists which paths of a repository are hidden, from the top of any of its worktrees,
+// of which a main and a linked one can be known. ok is false if it cannot be told.
+func Hidden(repository, main, linked string, hidden []string) (found []string, ok bool) {
+	tops, ok := Tops(repository, main)
+	ok = ok && len(tops) > 0
+	if linked != "" {
+		tops = append(tops, linked)
+	}
+	for _, top := range tops {
+		for _, h := range hidden {
+			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(Real(h))); err == nil && filepath.IsLocal(rel) {
+				found = append(found, filepath.ToSlash(rel))
+			}
+		}
+	}
+	return found, ok
+}
+
+// Real is a path without links to the directories that it is in, whether they exist or not.
+func Real(name string) string {
+	dir := filepath.Dir(name)
+	if dir == name {
+		return name
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = Real(dir)
+	}
+	return filepath.Join(real, filepath.Base(name))
+}
+
+// first is the first line of a file.
 func first(name string) string {
-	lines := small(name)
-	if len(lines) == 0 {
-		return ""
-	}
-	return lines[0]
+	text, _ := small(name)
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimRight(line, "\r")
 }
 
-// small reads the lines of a file that is as small as git takes for one that leads
-// somewhere, and nothing that is none.
-func small(name string) []string {
+// small reads a file that is as small as git takes for one that leads somewhere, and
+// nothing that is none.
+func small(name string) (string, error) {
 	const most = 1 << 20
 	st, err := os.Stat(name)
-	if err != nil || !st.Mode().IsRegular() || st.Size() > most {
-		return nil
+	if err != nil {
+		return "", err
+	}
+	if !st.Mode().IsRegular() || st.Size() > most {
+		return "", errors.New("it is no small file")
 	}
 	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil
-	}
-	return strings.FieldsFunc(string(data[:min(len(data), most)]), func(r rune) bool { return r == '\n' || r == '\r' })
+	return string(data), err
 }

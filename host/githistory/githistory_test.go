@@ -19,7 +19,8 @@ func TestKept(t *testing.T) {
 	here := func(string) bool { return true }
 	learn := func(found string) {
 		t.Helper()
-		if err := New(dir).Unknown(repository).Learn([]byte(found)); err != nil {
+		now, _ := New(dir).Known(repository)
+		if err := New(dir).Learn(now, []byte(found)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,12 +35,12 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(dir)
-	if _, ok := s.Known(repository); ok || !slices.Equal(s.Unknown(repository).Tips, []string{"a"}) {
+	if h, ok := s.Known(repository); ok || !slices.Equal(h.Tips, []string{"a"}) {
 		t.Error("a new reference is known, or the search does not leave off at the old one")
 	}
 	for _, found := range []string{"", "nonsense", `{"names":[],"tips":["a"]}`} {
 		learn(found)
-		if h, ok := New(dir).Known(repository); !ok || h.Clean() || New(dir).Unknown(repository).Tips != nil {
+		if h, ok := New(dir).Known(repository); !ok || h.Clean() || h.Tips != nil {
 			t.Errorf("%q: %+v, %t", found, h, ok)
 		}
 	}
@@ -60,14 +61,14 @@ func TestKept(t *testing.T) {
 		t.Error("other objects are taken for those that were looked through")
 	}
 	learn(`{"names":[".env"],"whole":true}`)
-	was, _ := stateOf(repository)
+	was := objectsOf(repository)
 	for range 100 { // until the number of the directory is used again
 		for _, change := range []func(string) error{os.Remove, func(name string) error { return os.Mkdir(name, 0o755) }} {
 			if err := change(filepath.Join(repository, "objects")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if now, _ := stateOf(repository); now == was {
+		if objectsOf(repository) == was {
 			t.Fatal("another directory of objects is taken for the old one")
 		}
 	}
@@ -132,7 +133,7 @@ func TestCommon(t *testing.T) {
 		if want != "" {
 			want = filepath.Join(dir, want)
 		}
-		if got := Common(filepath.Join(dir, name)); got != want {
+		if got, _ := Common(filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

@@ -1,10 +1,13 @@
 package jail
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/githistory"
@@ -18,7 +21,13 @@ import (
 type closedHistory struct {
 	repository string
 	hidden     string   // a hidden path in its files; empty: its history looks as if it held secrets
+	anywhere   bool     // it cannot be told whether that is in its files
 	names      []string // of these
+}
+
+// shows reports whether a path is in a directory that the command is given.
+func (p *plan) shows(name string) bool {
+	return slices.ContainsFunc(p.mounts, func(m policy.Mount) bool { return paths.In(name, m.Host) })
 }
 
 // closeHistories takes the contents of repositories from the command: of those with a
@@ -26,38 +35,31 @@ type closedHistory struct {
 // answer or a rule lets commands read it. The error is a [policy.HistoryError] where it
 // has to be looked at one first, or a person to be asked.
 func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.Store, c *wire.Command) error {
-	shown := func(name string) bool {
-		return slices.ContainsFunc(p.mounts, func(m policy.Mount) bool { return paths.In(name, m.Host) })
-	}
 	found := b.seen.Repositories
-	if !b.seen.Complete { // the likely ones
-		for _, m := range p.mounts {
-			found = append(found, filepath.Join(m.Host, ".git"))
-		}
+	for _, m := range p.mounts { // the likely ones, if not all was looked at
+		found = append(found, filepath.Join(m.Host, ".git"))
 	}
-	for _, h := range terms.Hidden { // whatever the look has seen
-		found = slices.Concat(found, githistory.Above(h))
-	}
-	done := map[string]bool{}
-	var ask policy.HistoryError
+	tops := map[string][]string{} // where the files of a repository are that leads there
 	for _, name := range found {
-		real, _ := filepath.EvalSymlinks(name)
-		for _, repository := range []string{githistory.Common(name), real} { // which can have objects, too
-			if _, err := os.Stat(filepath.Join(repository, "objects")); err != nil || repository == "" || !shown(repository) {
-				continue
-			}
-			if hidden := hiddenIn(name, repository, terms.Hidden); hidden != "" && !b.isClosed(repository) {
-				b.closed = append(b.closed, closedHistory{repository: repository, hidden: hidden})
-			}
-			if !done[repository] {
-				done[repository] = true
-				b.judge(repository, terms, known, &ask)
+		repository, top := githistory.Common(name)
+		real, _ := filepath.EvalSymlinks(name) // it can have objects, too
+		for _, dir := range []string{repository, real} {
+			if _, err := os.Stat(filepath.Join(dir, "objects")); err == nil && dir != "" && p.shows(dir) {
+				tops[dir] = append(tops[dir], top)
 			}
 		}
 	}
-	for _, h := range known.Among(shown) { // which a command may have made something else of
-		if !done[h.Repository] {
-			b.judge(h.Repository, terms, known, &ask)
+	for _, dir := range known.Among(p.shows) { // a command may have made something else of it
+		if _, ok := tops[dir]; !ok {
+			tops[dir] = nil
+		}
+	}
+	ask := policy.HistoryError{Learn: known.Learn}
+	for _, dir := range slices.Sorted(maps.Keys(tops)) {
+		if hidden, anywhere := hiddenIn(dir, tops[dir], terms.Hidden); hidden != "" {
+			b.closed = append(b.closed, closedHistory{repository: dir, hidden: hidden, anywhere: anywhere})
+		} else {
+			b.judge(dir, terms, known, &ask)
 		}
 	}
 	if len(ask.Unknown)+len(ask.Held) > 0 {
@@ -84,20 +86,14 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 // judge decides about what looks like a secret in one history. At tier 1, where such
 // files are not hidden either, each command is asked about, and the question says so.
 func (b *before) judge(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
-	if terms.Tier < policy.TierConfined || b.isClosed(repository) {
-		return
-	}
-	effect := policy.Deny
-	if terms.History != nil {
-		effect = terms.History(repository)
-	}
-	if effect == policy.Allow {
+	effect := terms.History(repository)
+	if effect == policy.Allow || terms.Tier < policy.TierConfined {
 		return
 	}
 	h, ok := known.Known(repository)
 	switch {
 	case !ok:
-		ask.Unknown = append(ask.Unknown, known.Unknown(repository))
+		ask.Unknown = append(ask.Unknown, h)
 	case h.Clean():
 	case effect == policy.Ask:
 		ask.Held = append(ask.Held, h)
@@ -106,28 +102,19 @@ func (b *before) judge(repository string, terms policy.Exec, known *githistory.S
 	}
 }
 
-func (b *before) isClosed(repository string) bool {
-	return slices.ContainsFunc(b.closed, func(h closedHistory) bool { return h.repository == repository })
-}
-
-// hiddenIn is a hidden path among the files that belong to a repository, of which name is
-// the git directory, or a file that leads there; empty: there is none. Where it cannot be
-// told which files these are, it is any.
-func hiddenIn(name, repository string, hidden []string) string {
+// hiddenIn is a hidden path among the files of a repository; empty: there is none. Where
+// it cannot be told which files these are, they can be anywhere.
+func hiddenIn(repository string, main, hidden []string) (path string, anywhere bool) {
 	if len(hidden) == 0 {
-		return ""
+		return "", false
 	}
-	tops, known := githistory.Tops(repository)
-	if name != repository {
-		more, ok := githistory.Tops(name)
-		tops, known = append(tops, more...), known && ok
-	}
+	tops, known := githistory.Tops(repository, main...)
 	for _, h := range hidden {
-		if !known || slices.ContainsFunc(tops, func(top string) bool { return paths.In(h, top) }) {
-			return h
+		if !known || slices.ContainsFunc(tops, func(top string) bool { return paths.In(githistory.Real(h), top) }) {
+			return h, !known
 		}
 	}
-	return ""
+	return "", false
 }
 
 // historyHints says which contents were kept from the command, and what would show them:
@@ -138,31 +125,19 @@ func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 			continue
 		}
 		said := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
-		switch {
-		case h.hidden != "":
+		if h.anywhere {
+			said = said.And(tool.Advise("the policy hides paths (files.hidden), and its configuration does not say simply whether they are in it"))
+		} else if h.hidden != "" {
 			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
-		case len(h.names) == 0:
-			said = said.And(tool.Advise("not all of its history could be searched for what looks like a secret; a person can show it to commands: "), tool.Do(tool.HintAllow, historyRule(h)))
-		default:
-			said = said.And(tool.Advise("its history holds what looks like a secret: %s; the tool git shows the rest of it; a person can show it to commands: ", clip(b.each(h.names), len(h.names))),
-				tool.Do(tool.HintAllow, historyRule(h)))
+		} else {
+			why := "not all of its history could be searched for what looks like a secret"
+			if len(h.names) > 0 {
+				why = fmt.Sprintf("its history holds what looks like a secret: %s; the tool git shows the rest of it", b.list(h.names))
+			}
+			dir := cmp.Or(strings.TrimSuffix(h.repository, "/.git"), "/")
+			rule := policy.Rule{Effect: policy.Allow, Tool: "bash", History: dir}
+			said = said.And(tool.Advise("%s; a person can show it to commands: ", why), tool.Do(tool.HintAllow, rule.String()))
 		}
 		ended.Notes = append(ended.Notes, said.String())
 	}
-}
-
-// historyRule is the rule that lets commands read a history.
-func historyRule(h closedHistory) string {
-	dir := h.repository
-	if filepath.Base(dir) == ".git" {
-		dir = filepath.Dir(dir)
-	}
-	return policy.Rule{Effect: policy.Allow, Tool: "bash", History: dir}.String()
-}
-
-func (b *before) each(names []string) (out []string) {
-	for _, n := range names[:min(len(names), maxNamed)] {
-		out = append(out, b.name(n))
-	}
-	return out
 }

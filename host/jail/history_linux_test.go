@@ -135,12 +135,17 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 		{"one that is called .git", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub", "git --git-dir x/.git log -p", false},
 		{"one that says too much", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub; yes '' | head -n 2000000 >> x/.git/config", "git --git-dir x/.git log -p", false},
 		{"a link", "mv sub/.git gd; ln -s ../gd sub/.git", "git -C sub log -p", false},
+		{"a directory that a link leads to", "mv sub gd; ln -s gd sub; rm gd/roll.csv", "git -C gd log -p", false},
 		{"a link to a file", "mv sub/.git gd; echo gitdir: ../gd > sub/file; ln -s file sub/.git", "git -C sub log -p", false},
 		{"a long file", "mv sub/.git gd; (echo gitdir: ../gd; yes '' | head -n 9000) > sub/.git", "git -C sub log -p", false},
 		{"a submodule", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && echo gitdir: ../.git/modules/sub > sub/.git", "git -C .git/modules/sub log -p", false},
 		{"a submodule that is not checked out", "git init -q . && mkdir -p .git/modules && mv sub/.git .git/modules/sub && rm -r sub && git --git-dir .git/modules/sub config core.worktree ../../../sub", "git --git-dir .git/modules/sub --work-tree . log -p", false},
 		{"a separate git directory", "mv sub/.git gd; echo gitdir: ../gd > sub/.git", "git --git-dir gd log -p", false},
+		{"one that includes another", "mkdir x; mv sub/.git x/.git; git config --file x/.git/more core.worktree ../../sub; git --git-dir x/.git config include.path more", "git --git-dir x/.git log -p", false},
+		{"one that does not say where its files are", "mv sub/.git gd", "git --git-dir gd --work-tree sub log -p", false},
+		{"the configuration of a linked worktree", "git -C sub worktree add -q --detach ../x; rm sub/roll.csv; git -C sub config extensions.worktreeConfig true; mv sub y; git -C y worktree repair ../x; mkdir sub; echo > sub/roll.csv; git -C x config --worktree core.worktree $PWD/sub", "git -C y log -p", false},
 		{"more files than are looked at", "", "git -C sub log -p", true},
+		{"more files than are looked at, and a worktree elsewhere", "mkdir x; mv sub/.git x/.git; git --git-dir x/.git config core.worktree ../../sub", "git --git-dir x/.git log -p", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -167,6 +172,17 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 			}
 		})
 	}
+	was := thorough
+	t.Cleanup(func() { thorough = was })
+	thorough.Names = 1
+	dir := t.TempDir()
+	historyOf(t, dir, "a")
+	for hidden, refused := range map[string]bool{filepath.Join(dir, "a"): true, "/elsewhere": false} {
+		opts := policy.Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Hidden: []policy.Line{{Value: hidden}}}}}}
+		if _, _, err := s.try(t, dir, "true", opts); (err != nil) != refused || refused && !strings.Contains(err.Error(), "not all repositories could be found") {
+			t.Errorf("where not all is looked at, and %s is hidden: %v", hidden, err)
+		}
+	}
 }
 
 // learns has the jail learn what a guest would find in all repositories, and expects that
@@ -180,7 +196,7 @@ func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
 			return
 		}
 		for _, u := range unknown.Unknown {
-			if err := u.Learn([]byte(`{"names":[".env"],"whole":true,"commits":3}`)); err != nil {
+			if err := unknown.Learn(u, []byte(`{"names":[".env"],"whole":true,"commits":3}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -214,7 +230,7 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 		if e, ok := errors.AsType[*policy.HistoryError](err); ok {
 			if got = "ask"; len(e.Unknown) > 0 {
 				got = "look"
-				if err := e.Unknown[0].Learn([]byte(found)); err != nil {
+				if err := e.Learn(e.Unknown[0], []byte(found)); err != nil {
 					t.Fatal(err)
 				}
 			}

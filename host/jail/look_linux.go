@@ -23,8 +23,9 @@ import (
 // maxNamed is how many files of a kind a note names.
 const maxNamed = 5
 
-// looked is what the look at a workspace may take; tests let it take less.
-var looked walk.Budget
+// looked is what the look at a workspace may take; tests let it take less. thorough is
+// what it may take where a policy hides something, which any repository could remember.
+var looked, thorough = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
 // before is what lies below the mounts of a command when it starts.
 type before struct {
@@ -44,9 +45,17 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor
 	for _, m := range p.mounts {
 		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})
 	}
+	budget, hidden := looked, slices.IndexFunc(terms.Hidden, p.shows)
+	if hidden >= 0 {
+		budget = thorough
+	}
 	var err error
-	if b.seen, err = walk.Look(ctx, roots, terms.Masked, looked); err != nil {
+	if b.seen, err = walk.Look(ctx, roots, terms.Masked, budget); err != nil {
 		return nil, fmt.Errorf("look for what a command may not see: %w", err)
+	}
+	if hidden >= 0 && !b.seen.Complete {
+		return nil, denied(fmt.Errorf("not all repositories could be found%s, and one could remember %s, which the policy hides; mount less",
+			b.names(" (not %s)", b.seen.Unread), terms.Hidden[hidden]))
 	}
 	p.ownCredentials(c.Dir, own)
 	for _, s := range b.seen.Secrets {

@@ -17,6 +17,8 @@ type History struct {
 	Names      []string // of files in it that look like secrets, some of them
 	Whole      bool     // all of it was looked at, as far as references lead there
 	Commits    int      // that were looked at
+	Tips       []string // commits before which nothing was found
+	At         string   // what the repository was like then
 }
 
 // Clean reports whether nothing in it looks like a secret.
@@ -25,23 +27,14 @@ func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 // HistoryError is the error of a command that has not run, because it is not known what
 // it may read of the history of repositories.
 type HistoryError struct {
-	Unknown []UnknownHistory // that were not looked at as they are now
-	Held    []History        // about which a person can be asked
-}
-
-// UnknownHistory is a repository whose history has to be looked at.
-type UnknownHistory struct {
-	Repository string   // its git directory
-	Tips       []string // commits before which there was nothing to find
-	// Learn takes what was found, as the built-in tool says it, or nil where that failed:
-	// then not all was looked at.
-	Learn func(found []byte) error
+	Unknown []History // that were not looked at as they are now
+	Held    []History // about which a person can be asked
+	// Learn takes what was found in an unknown one, as the built-in tool says it, or nil
+	// where that failed: then not all was looked at.
+	Learn func(as History, found []byte) error
 }
 
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
-
-// historyRule is the rule of a decision about histories.
-const historyRule = "history"
 
 // history says whether commands of a tool may read what looks like a secret in the
 // history of a repository: Ask if no rule says so and a person can be asked.
@@ -69,8 +62,14 @@ func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 // repositories, of which the call is the first that could: to ask. Its answer is for all
 // commands, and no answer to the call.
 func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
-	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry), histories: held}
-	d.decided(Ask, byDefault(historyRule), "the history of a repository holds what looks like a secret")
+	d := p.ofHistory(call, entry, Ask, "the history of a repository holds what looks like a secret")
+	d.histories = held
+	return d
+}
+
+func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, reason string) Decision {
+	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
+	d.decided(effect, byDefault("history"), reason)
 	return d
 }
 
@@ -131,11 +130,8 @@ func historyTexts(histories []History) (out []string) {
 // reads: to look through the history of a repository before a command can. It is no
 // matter of rules, since nobody is told what it finds but names.
 func (p *Policy) SearchHistory(call tool.Call, entry *tool.Entry) Decision {
-	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
-	if d.risk == RiskSafe {
-		d.decided(Allow, byDefault(historyRule), "the host looks for what looks like a secret in the history of a repository")
-	} else {
-		d.decided(Deny, byDefault(historyRule), "it could do more than to read what is mounted")
+	if RiskOf(entry) != RiskSafe {
+		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")
 	}
-	return d
+	return p.ofHistory(call, entry, Allow, "the host looks for what looks like a secret in the history of a repository")
 }

@@ -81,10 +81,14 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 }
 
 // config is what a module is configured with. Calls begin with a snapshot that knows
-// nothing of it.
+// nothing of it. A built-in module can ask for more by lines after a name.
 func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
-		value, declared := mod.Config[name]
+		key := name
+		if mod.Origin == tool.OriginBuiltin {
+			key, _, _ = strings.Cut(name, "\n")
+		}
+		value, declared := mod.Config[key]
 		if declared && mod.Origin == tool.OriginBuiltin && s.opts.Config != nil {
 			if set, ok := s.opts.Config(mod.Name, name); ok {
 				value = set

@@ -1,139 +1,120 @@
 package repo
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // Tips lists the objects that a history can be found by: those of references, of HEAD
-// and its like in all worktrees, and of their logs. more says that there are others.
+// and its like in all worktrees, and what their logs name. all is false if there are others.
 // From then on no commit-graph is believed, which could say another tree of a commit.
-func (r *Repo) Tips() (ids []ID, more bool, err error) {
+func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
 	r.graphed = true
 	clear(r.links)
-	refs, more, err := r.Refs("refs/")
-	if err != nil {
-		return nil, false, err
-	}
-	seen := map[ID]bool{{}: true}
-	add := func(id ID) {
-		if !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
+	add := func(to *[]ID, text string) {
+		if id, ok := parseID(text); ok && !id.IsZero() {
+			*to = append(*to, id)
 		}
 	}
-	for _, ref := range refs {
-		add(ref.ID)
+	if err = r.packedRefs(func(_, id string) bool {
+		add(&refs, id)
+		return len(refs) <= MaxRefs
+	}); err != nil {
+		return nil, nil, false, err
 	}
-	left := MaxRefs // files that are read
-	var walk func(dir string, named func(string) bool, depth int)
-	walk = func(dir string, named func(string) bool, depth int) {
-		entries, err := readDir(dir)
-		more = more || err != nil && !errors.Is(err, fs.ErrNotExist) || depth == maxRefDepth
-		for _, e := range entries {
-			name := filepath.Join(dir, e.Name())
-			switch {
-			case e.IsDir() && depth < maxRefDepth && (depth > 0 || e.Name() == "logs" || e.Name() == "refs"):
-				walk(name, func(string) bool { return true }, depth+1)
-			case !e.Type().IsRegular() || !named(e.Name()):
-			case left == 0:
-				more = true
+	dirs, err := gitDirs(r.CommonDir)
+	all = err == nil && len(refs) <= MaxRefs
+	left := MaxRefs // files and directories that are looked at
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || name == dir {
+				return err
+			}
+			rel, _ := filepath.Rel(dir, name)
+			to := &refs
+			switch top, _, _ := strings.Cut(rel, "/"); {
+			case top == "logs":
+				to = &logged
+			case top == "refs", !e.IsDir() && rootRef(top):
+			case e.IsDir():
+				return fs.SkipDir
 			default:
-				left--
-				text, err := readSmall(name, maxIndex)
-				more = more || err != nil
-				r.Spend(workLoose + len(text)/perTree)
-				for line := range strings.Lines(string(text)) {
-					fields := strings.Fields(line[:min(len(line), 82)]) // of a log: the object before, and now
-					for _, f := range fields[:min(len(fields), 2)] {
-						if id, ok := parseID(f); ok {
-							add(id)
-						}
-					}
+				return nil
+			}
+			if left--; left < 0 {
+				return errTooLong
+			}
+			if !e.Type().IsRegular() {
+				return r.Check()
+			}
+			text, err := readSmall(name, maxIndex)
+			r.Spend(workLoose + len(text)/perTree)
+			for line := range strings.Lines(string(text)) {
+				fields := strings.Fields(line[:min(len(line), 82)]) // of a log: the object before, and now
+				for _, f := range fields[:min(len(fields), 2)] {
+					add(to, f)
 				}
 			}
-		}
+			return err
+		})
+		all = all && err == nil
 	}
-	dirs, err := r.gitDirs()
-	for _, dir := range dirs {
-		walk(dir, rootRef, 0)
+	for _, ids := range []*[]ID{&refs, &logged} {
+		slices.SortFunc(*ids, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
+		*ids = slices.Compact(*ids)
 	}
-	return ids, more || err != nil, r.Check()
+	return refs, logged, all, r.Check()
 }
 
 // gitDirs are the git directories of all worktrees, the shared one first.
-func (r *Repo) gitDirs() ([]string, error) {
-	dirs := []string{r.CommonDir}
-	entries, err := readDir(filepath.Join(r.CommonDir, "worktrees"))
+func gitDirs(common string) ([]string, error) {
+	dirs := []string{common}
+	entries, err := readDir(filepath.Join(common, "worktrees"))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	for _, e := range entries {
-		dirs = append(dirs, filepath.Join(r.CommonDir, "worktrees", e.Name()))
+		dirs = append(dirs, filepath.Join(common, "worktrees", e.Name()))
 	}
 	return dirs, err
 }
 
-// Indexes calls yield with the index of each worktree, as far as it can be read. The
-// error is that of one which cannot.
-func (r *Repo) Indexes(yield func(*Index)) error {
-	dirs, bad := r.gitDirs()
-	for _, dir := range dirs {
-		x, err := (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
-		if err == nil {
-			r.Spend(len(x.Entries))
-			yield(x)
-		}
-		bad = errors.Join(bad, err)
+// Lenders are the git directories that objects come from, the own one first.
+func (r *Repo) Lenders() []string {
+	dirs := slices.Clone(r.objects)
+	for i, objects := range dirs {
+		dirs[i] = filepath.Dir(objects)
 	}
-	return bad
+	return dirs
 }
 
-// Borrows reports whether objects can come from another repository.
-func (r *Repo) Borrows() bool { return len(r.objects) > 1 }
-
-// AllIndexes is Indexes, with those of the repositories that objects are borrowed from.
-func (r *Repo) AllIndexes(yield func(*Index)) error {
-	err := r.Indexes(yield)
-	for _, dir := range r.objects[1:] {
-		lender := &Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled}
-		err = errors.Join(err, lender.Indexes(yield))
-	}
-	return err
-}
-
-// Worktrees are the tops of the files of all worktrees, as far as it is known where
-// they are, and of those of the repositories that objects are borrowed from. all is false
-// if there is one of which it is not.
-func (r *Repo) Worktrees() (tops []string, all bool) {
-	tops, all = r.worktrees()
-	for _, dir := range r.objects[1:] {
-		more, ok := (&Repo{CommonDir: filepath.Dir(dir), most: r.most, cancelled: r.cancelled}).worktrees()
-		tops, all = append(tops, more...), all && ok
-	}
-	return tops, all
-}
-
-// worktrees are the own ones. No configuration is read, which may say where others are: it
-// can hold secrets.
-func (r *Repo) worktrees() (tops []string, all bool) {
-	main := r.Worktree != "" && r.GitDir == r.CommonDir // where its files are, and not only those of the others
-	if r.Worktree != "" {
-		tops = append(tops, r.Worktree)
-	}
-	if dir, name := filepath.Split(r.CommonDir); name == ".git" {
-		if main = true; filepath.Clean(dir) != r.Worktree {
-			tops = append(tops, filepath.Clean(dir))
+// Indexes are those of the worktrees of all lenders; an empty one with an error stands for
+// what cannot be read. own is that of this worktree if it was read before, or nil.
+func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
+	return func(yield func(*Index, error) bool) {
+		for _, common := range r.Lenders() {
+			dirs, err := gitDirs(common)
+			if err != nil && !yield(&Index{}, err) {
+				return
+			}
+			for _, dir := range dirs {
+				x, err := own, error(nil)
+				if own == nil || dir != r.GitDir {
+					x, err = (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
+				}
+				if err != nil {
+					x = &Index{}
+				}
+				if r.Spend(len(x.Entries)); !yield(x, err) {
+					return
+				}
+			}
 		}
 	}
-	dirs, err := r.gitDirs()
-	for _, dir := range dirs[1:] {
-		if text, err := readSmall(filepath.Join(dir, "gitdir"), maxLink); err == nil {
-			tops = append(tops, filepath.Dir(strings.TrimRight(string(text), "\r\n")))
-		}
-	}
-	return tops, err == nil && main
 }

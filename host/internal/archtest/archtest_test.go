@@ -108,7 +108,7 @@ var table = map[string][]string{
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/githistory": {"host/beneath", "host/internal/private", "host/policy"},
+	"host/githistory": {"host/beneath", "host/internal/private", "host/policy", "host/policy/gitconfig", "host/policy/paths"},
 
 	"host/jail": {"host/githistory", "host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
 

@@ -65,7 +65,7 @@ type Seen struct {
 	Links []Found
 
 	// Repositories are directories that git would take for a repository, or for the git
-	// directory of a worktree, and files that lead to one.
+	// directory of a worktree, and files and links that lead to one.
 	Repositories []string
 
 	// Complete says that everything was looked at. Otherwise Unread are some
@@ -305,7 +305,7 @@ func (w *walker) enter(parent, at int32, f frame) error {
 	for i := d.first; i < d.end; i++ {
 		e := &w.entries[i]
 		name := w.name(e)
-		if name == gitDir && e.kind == unix.DT_REG {
+		if name == gitDir && (e.kind == unix.DT_REG || e.kind == unix.DT_LNK) {
 			w.Repositories = append(w.Repositories, w.absolute(name))
 		}
 		found, special := f.rules.Find(name)

@@ -1,7 +1,7 @@
 package hostmod
 
 // maxConfigName is how long a name may be before it is looked at.
-const maxConfigName = 1 << 10
+const maxConfigName = 10 << 10
 
 // configGet is config.get. What it gives is what the manifest declares, with what the
 // host's own user has set, so that nothing is granted with it.
