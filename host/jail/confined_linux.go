@@ -306,10 +306,10 @@ func (p *plan) mount(k kind, terms policy.Exec, dir string) (workspace string, e
 		return "", denied(fmt.Errorf("no mount shows the directory %s", dir))
 	}
 	for _, name := range terms.Masked {
-		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) }) {
-			if _, err := os.Lstat(name); err == nil {
-				p.masked = append(p.masked, name)
-			}
+		// Of a link what it leads to is hidden, as from tools.
+		real, err := filepath.EvalSymlinks(name)
+		if err == nil && slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(real, b.Path) }) {
+			p.masked = append(p.masked, real)
 		}
 	}
 	if len(p.masked) > 0 && !k.namespaces {

@@ -110,8 +110,10 @@ func TestWhatIsMountedAndHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(outside, filepath.Join(work, "link")); err != nil {
-		t.Fatal(err)
+	for name, target := range map[string]string{"link": outside, "alias": "hidden.txt", "in": "ours"} {
+		if err := os.Symlink(target, filepath.Join(work, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	mounts := []policy.Mount{{Host: work, Write: true}, {Host: other}}
 	masked := []string{work + "/ours", work + "/hidden.txt", work + "/none", outside}
@@ -126,6 +128,7 @@ func TestWhatIsMountedAndHidden(t *testing.T) {
 		{"what is mounted", "cat a ../other/b; cat ../outside/c link/c; ls ../outside", policy.Options{Mounts: mounts}, false, "ab"},
 		{"what is mounted for reading", "echo x > ../other/b; rm ../other/b; echo x > ../other/n; chmod 777 ../other/b; cat ../other/b", policy.Options{Mounts: mounts}, false, "b"},
 		{"what is hidden", "cat ours/state hidden.txt; ls ours; echo x > hidden.txt; rm -rf ours hidden.txt; cat a", policy.Options{Mounts: mounts, Masked: masked}, true, "a"},
+		{"what a hidden link leads to", "cat alias hidden.txt in/state ours/state; cat a", policy.Options{Mounts: mounts, Masked: []string{work + "/alias", work + "/in/state"}}, true, "a"},
 		{"reading inside of writing", "echo x > fixed/f; rm -rf fixed; mv fixed x; cat fixed/f", policy.Options{Mounts: narrow}, true, "fixed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

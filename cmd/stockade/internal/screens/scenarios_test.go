@@ -195,7 +195,7 @@ var scenarios = []scenario{{
 			s.held()
 		}
 		s.goesOn()
-		if !s.poll(func() bool { return strings.Contains(s.scrollback(), "Goodnight") }) {
+		if !poll(s.t, func() bool { return strings.Contains(s.scrollback(), "Goodnight") }) {
 			s.t.Error("the answer does not end")
 		}
 		if n := strings.Count(s.scrollback(), "It begins here"); n > 3 {

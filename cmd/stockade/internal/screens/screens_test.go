@@ -119,7 +119,7 @@ func (s *screen) compares(g *golden, name string) {
 	if g.update {
 		s.settles()
 		text = s.sees()
-	} else if want := g.wanted[name]; !s.poll(func() bool { text = s.sees(); return text == want }) {
+	} else if want := g.wanted[name]; !poll(s.t, func() bool { text = s.sees(); return text == want }) {
 		s.t.Errorf("%s: the screen %q is another one (-want +got):\n%s", g.path, name, cmp.Diff(strings.Split(want, "\n"), strings.Split(text, "\n")))
 	}
 	s.shown = append(s.shown, shown{name, text})
