@@ -88,8 +88,10 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 		return false
 	}
 	if c.indexes == nil {
-		for x := range c.Indexes(c.indexed) { // as far as they can be read
-			c.indexes = append(c.indexes, x)
+		for x, err := range c.Indexes(c.indexed) {
+			if err == nil {
+				c.indexes = append(c.indexes, x)
+			}
 		}
 	}
 	begin := binary.LittleEndian.Uint64(id[:]) // most of the time of a large diff could be spent in here

@@ -362,7 +362,9 @@ func (s *Set) short(most int) (out []Entry) {
 		}
 	}
 	plain := slices.Clone(byCare[Plain])
-	slices.SortStableFunc(plain, func(a, b Entry) int { return a.news() - b.news() })
+	slices.SortStableFunc(plain, func(a, b Entry) int { // what stands for most files first
+		return cmp.Or(a.news()-b.news(), len(b.Members)-len(a.Members))
+	})
 	if room := max(most-len(out), 1); len(plain) > room {
 		out = append(out, plain[:room-1]...)
 		plain = []Entry{s.several(plain[room-1:])}

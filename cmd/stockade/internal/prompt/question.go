@@ -509,8 +509,11 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 			break
 		}
 	}
-	hidden := 0
+	files, hidden := 0, 0
 	for n, text := range texts {
+		if items[n].large || len(text) > 0 {
+			files++
+		}
 		if counted(n) {
 			hidden++
 			continue
@@ -521,7 +524,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	}
 	if hidden > 0 {
 		last := len(rows) - 1
-		rows[last] = append(rows[last], notes(width, "what changes in %d of %d files is folded", hidden, len(texts))...)
+		rows[last] = append(rows[last], notes(width, "what changes in %d of %d files is folded", hidden, files)...)
 		p.folded = true
 	}
 	return rows
