@@ -196,10 +196,20 @@ func Contents(repository string) (out []string) {
 	return out
 }
 
-// gitDirs are the git directories of all worktrees, the shared one first.
+// maxWorktrees is how many linked worktrees of a repository are looked at; tests have it
+// be fewer.
+var maxWorktrees = 1000
+
+// gitDirs are the git directories of all worktrees, the shared one first. If there are too
+// many worktrees, one more than [maxWorktrees] is among them.
 func gitDirs(repository string) []string {
 	dirs := []string{repository}
-	worktrees, _ := os.ReadDir(filepath.Join(repository, "worktrees"))
+	d, err := os.Open(filepath.Join(repository, "worktrees"))
+	if err != nil {
+		return dirs
+	}
+	defer d.Close()
+	worktrees, _ := d.ReadDir(maxWorktrees + 1)
 	for _, e := range worktrees {
 		if !e.Type().IsRegular() {
 			dirs = append(dirs, filepath.Join(repository, "worktrees", e.Name()))
@@ -251,7 +261,6 @@ func Common(name string) (repository, top string) {
 // is false if it cannot be told: then they can be anywhere. What a configuration includes
 // is not read.
 func Tops(repository string, main ...string) (tops []string, ok bool) {
-	ok = true
 	add := func(top string) { tops = append(tops, filepath.Dir(Real(filepath.Join(top, ".git")))) }
 	for _, top := range main {
 		if top != "" {
@@ -262,6 +271,7 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 		add(filepath.Dir(repository))
 	}
 	dirs := gitDirs(repository)
+	ok = len(dirs) <= 1+maxWorktrees
 	for _, dir := range dirs {
 		for _, name := range []string{"config", "config.worktree"} {
 			text, err := small(filepath.Join(dir, name))

@@ -138,3 +138,18 @@ func TestCommon(t *testing.T) {
 		}
 	}
 }
+
+// TestTooManyWorktrees: where the files of some are not looked for, they can be anywhere.
+func TestTooManyWorktrees(t *testing.T) {
+	defer func(n int) { maxWorktrees = n }(maxWorktrees)
+	maxWorktrees = 2
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := os.MkdirAll(filepath.Join(dir, ".git/worktrees", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := Tops(filepath.Join(dir, ".git")); ok != (name != "c") {
+			t.Errorf("with the worktree %s it is known where all files are: %t", name, ok)
+		}
+	}
+}
