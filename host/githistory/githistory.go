@@ -204,7 +204,11 @@ var maxWorktrees = 1000
 // many worktrees, one more than [maxWorktrees] is among them.
 func gitDirs(repository string) []string {
 	dirs := []string{repository}
-	d, err := os.Open(filepath.Join(repository, "worktrees"))
+	name := filepath.Join(repository, "worktrees")
+	if st, err := os.Stat(name); err != nil || !st.IsDir() { // nobody may ever write to a named pipe
+		return dirs
+	}
+	d, err := os.Open(name)
 	if err != nil {
 		return dirs
 	}
