@@ -12,18 +12,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxText is how many bytes a file has at most that is compared line by line for the log,
-// or to find what was moved.
+// maxText is the size in bytes above which a file is not compared line by line for the log,
+// or to find a move.
 const maxText = 128 << 10
 
 // contextFor is how many lines stand around each difference.
 const contextFor = 3
 
-// What is looked at to find what was moved.
+// Limits of the search for moves.
 const (
-	maxMoved  = 16 << 20 // bytes of a file
-	maxMovers = 500      // files that are gone, and new ones
-	maxHashed = 64 << 20 // bytes of all
+	maxMoved  = 16 << 20 // bytes of one file
+	maxMovers = 500      // removed files, and as many new ones
+	maxHashed = 64 << 20 // bytes of all files together
 )
 
 // take reports whether n is left, and takes it.
@@ -35,9 +35,9 @@ func take(left *int64, n int64) bool {
 	return true
 }
 
-// Moves makes one change of a file that is gone and a new one of the same content, or one
-// of which more than a half are the same lines. Few files are compared, and small ones: the
-// others stay two changes.
+// Moves joins the removal of a file and the creation of another one into one rename if both
+// have the same content, or share more than half of their lines. Large files, and files beyond
+// a limit, are not compared: they stay two changes.
 func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
@@ -50,7 +50,7 @@ func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	}
 	out := slices.Clone(changes)
 	took := map[int]bool{}
-	by := map[[sha256.Size]byte][]int{} // those gone that were hashed: each once
+	by := map[[sha256.Size]byte][]int{} // removed files by the hash of their content; each is hashed once
 	left := int64(maxHashed)
 	hash := func(v *tool.Version) (sum [sha256.Size]byte, ok bool) {
 		if ctx.Err() != nil || !take(&left, v.Size) {
@@ -82,10 +82,10 @@ func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	return alike(ctx, without(out, took))
 }
 
-// maxAlike is how many files that are gone, or new, are compared with each other.
+// maxAlike is how many removed files, and how many new ones, are compared with each other.
 const maxAlike = 10
 
-// alike is [Moves] for texts that are not quite the same.
+// alike does what [Moves] does for texts that are similar, but not equal.
 func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 	var gone, made []int
 	for i, c := range changes {
@@ -100,7 +100,7 @@ func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 		return changes
 	}
 	textOf := func(v *tool.Version) string {
-		c, _, _ := read(v, maxText) // nothing, of what is no text
+		c, _, _ := read(v, maxText) // empty for a file that is not text
 		return c.text
 	}
 	texts := map[int]string{}
@@ -126,10 +126,10 @@ func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 
 func isSmall(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxText }
 
-// inLines is how many bytes the lines of a text have.
+// inLines counts the bytes of a text without its line ends.
 func inLines(text string) int { return len(text) - strings.Count(text, "\n") }
 
-// shared is how many of these are in lines that are in both of two texts.
+// shared counts the bytes of the lines that two texts have in common, without line ends.
 func shared(a, b string) (bytes int) {
 	times := map[string]int{}
 	for line := range strings.SplitSeq(a, "\n") {
@@ -144,12 +144,12 @@ func shared(a, b string) (bytes int) {
 	return bytes
 }
 
-// renamed is what is gone in one change and new in another one as a change of its name.
+// renamed joins a removal and a creation into a rename.
 func renamed(gone, made tool.Change) tool.Change {
 	return tool.Change{Path: made.Path, From: gone.Path, Kind: tool.Renamed, Before: gone.Before, After: made.After}
 }
 
-// without leaves out the changes at some places, in place.
+// without removes the changes at some indexes, in place.
 func without(changes []tool.Change, places map[int]bool) []tool.Change {
 	kept := changes[:0]
 	for i, c := range changes {
@@ -162,8 +162,8 @@ func without(changes []tool.Change, places map[int]bool) []tool.Change {
 
 func regular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
 
-// bitsForOthers are those of a mode by which anybody may write, or something is executed as
-// somebody else.
+// bitsForOthers returns the bits of a mode that let anybody write, or that make a file run as
+// another user or group: the write bit for others, setuid and setgid.
 func bitsForOthers(mode fs.FileMode) fs.FileMode {
 	return mode & (0o002 | fs.ModeSetuid | fs.ModeSetgid)
 }

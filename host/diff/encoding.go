@@ -11,13 +11,13 @@ import (
 
 const windows = "Windows-1252"
 
-// inWords are the encodings of files that are shown; plain UTF-8 is not named.
+// inWords has the names of the encodings for people; plain UTF-8 is not named.
 var inWords = map[charset.Form]string{
 	charset.UTF16LE: "UTF-16, little-endian", charset.UTF16BE: "UTF-16, big-endian", charset.Windows1252: windows,
 }
 
-// decoded is a file as UTF-8, without its byte order mark, and what its encoding is; that
-// is empty for plain UTF-8. It is false for what is no text, or could not be turned round.
+// decoded returns a file as UTF-8 without its byte order mark, and the name of its encoding,
+// which is empty for plain UTF-8. ok is false if the file is not text, or cannot be decoded.
 func decoded(data []byte) (text, encoding string, ok bool) {
 	e := charset.Of(data).Guess(data)
 	raw, ok := e.Decode(data)
@@ -32,15 +32,15 @@ func decoded(data []byte) (text, encoding string, ok bool) {
 	return string(raw), encoding, true
 }
 
-// How many bytes are taken for ASCII where they should be UTF-16: a whole line, and some in a
-// row of those that most programs are written with. In texts of Asia both are rare.
+// Bytes that are declared as UTF-16 count as ASCII if a whole line of at least leastLine bytes is
+// ASCII, or leastRun bytes in a row are characters common in programs. Asian texts rarely match.
 const (
 	leastLine = 4
 	leastRun  = 8
 )
 
-// hasLines reports whether bytes that a mark calls UTF-16 hold ASCII, or no byte 0, which
-// each end of a line has: then they are what a program that knows no UTF-16 runs.
+// hasLines reports whether bytes with a UTF-16 mark hold ASCII, or no zero byte, which every line
+// end has in UTF-16. A program that does not know UTF-16 could run such bytes as its input.
 func hasLines(data []byte) bool {
 	other := func(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }
 	for line := range bytes.Lines(data) {

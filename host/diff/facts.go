@@ -9,47 +9,47 @@ import (
 	"github.com/stockade-dev/stockade/host/git"
 )
 
-// fact is one thing that git has done. A string in it is a word of ours. What others have
-// written has one of the types below, and becomes words when it is told.
+// fact is one thing that git has done. Its parts are our own words, as plain strings, and texts
+// that others have written, in one of the types below, which are formatted when they are shown.
 type fact struct {
 	loss  loss
 	parts []any
 }
 
 type (
-	hash string // of an object, or what stands in its place
+	hash string // of an object, or the text that a reference has in place of one
 	ref  string // the name of a reference, in full
 
-	// list is texts, of which so many are told where not all are.
+	// list is some texts; at most the first "most" of them are shown where space is short.
 	list struct {
 		texts  []string
 		most   int
 		quoted bool
 	}
-	// more is the facts that are only counted where not all is told.
+	// more is some facts that are only counted where space is short.
 	more []fact
 )
 
-// maxFiles is how many texts of a list are told at most, of almost all lists.
+// maxFiles is how many texts of most lists are shown where space is short.
 const maxFiles = 12
 
 func names(texts ...string) list { return list{texts, maxFiles, false} }
 
 func quotes(texts ...string) list { return list{texts, maxFiles, true} }
 
-// loss says what of a repository a fact takes away. The least is told first.
+// loss says what a fact takes away from a repository. Lower values are shown first.
 type loss int
 
 const (
-	unseen    loss = iota - 1 // nobody has looked at something: no answer holds for more than the call
+	unseen    loss = iota - 1 // something was not looked at: an answer holds for this call only
 	objects                   // or stashes
-	commits                   // no reference leads to some any more
-	reference                 // is gone
+	commits                   // some that no reference leads to any more
+	reference                 // a reference that is gone
 	noLoss
 )
 
-// fact is what a person reads of one. Unless it is all, cut says that it only counts
-// something.
+// fact returns a fact in words. all says that nothing may be left out; otherwise cut reports
+// whether something is only counted.
 func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 	short := func(text string) string {
 		if text = s.concealed(text); !all {
@@ -100,7 +100,7 @@ func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 	return out.String(), cut
 }
 
-// refName names a reference.
+// refName returns the name of a reference for people.
 func refName(name string) string {
 	if branch, ok := strings.CutPrefix(name, branches); ok {
 		return "branch " + word(branch)
@@ -114,7 +114,7 @@ func refName(name string) string {
 	return word(strings.TrimPrefix(name, "refs/"))
 }
 
-// id is a hash in short, or what is in its place.
+// id shortens a hash to 10 digits; any other text is only quoted and clipped.
 func id(s string) string {
 	if isHash(s) {
 		return s[:10]
@@ -122,7 +122,7 @@ func id(s string) string {
 	return word(clip(s))
 }
 
-// factOf tells of a reference, and which commits are lost with it.
+// factOf returns the fact of a changed reference, with the commits that are lost with it.
 func factOf(r git.Ref) fact {
 	branch, onBranch := strings.CutPrefix(r.Name, branches)
 	target, symbolic := strings.CutPrefix(r.After, "ref: "+branches)
@@ -175,8 +175,8 @@ func factOf(r git.Ref) fact {
 	return f
 }
 
-// ordered are references in the order in which these are told: what loses or hides
-// something comes first.
+// ordered sorts references for display: first those that lose commits, then replacements of
+// objects, removals, moves that are not forward, and the rest.
 func ordered(refs []git.Ref) []git.Ref {
 	order := func(r git.Ref) int {
 		switch {

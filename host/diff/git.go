@@ -21,40 +21,40 @@ import (
 // gitDir is where git keeps a repository.
 const gitDir = ".git"
 
-// cutRepository cuts a path at its first .git: the directory that has it, and the
-// name in there.
+// cutRepository splits a path at its first .git into the directory that holds it, and the name
+// below .git.
 func cutRepository(path string) (root, rel string, inside bool) {
 	root, rel, inside = strings.Cut(path+"/", "/"+gitDir+"/")
 	return root, strings.TrimSuffix(rel, "/"), inside
 }
 
-// repository is what was changed in one.
+// repository collects the changes in one repository, and the facts that describe them.
 type repository struct {
 	root    string
-	changes []inside // by name; there may be two of one, of what took another's place
+	changes []inside // by name; two may have the same name if one file replaced another
 	dirs    []*git.Dir
-	fresh   bool            // there was none before
-	ended   map[string]bool // directories that are gone
+	fresh   bool            // the repository is new
+	ended   map[string]bool // directories that were removed
 
 	facts []fact
-	held  []tool.Change // from what the worktree has to what a commit or an index holds
-	in    []string      // which commit; empty: the index
-	told  []tool.Change // which the facts tell of; all others are entries
+	held  []tool.Change // from the version in the worktree to the one in a commit or the index
+	in    []string      // the commit of each change in held; empty: the index
+	told  []tool.Change // changes that the facts describe fully; all others become entries
 
-	created, removed int      // files of objects
-	slower           []string // git directories of which what git has derived is gone
+	created, removed int      // counts of object files
+	slower           []string // git directories that lost derived files, such as a commit-graph
 }
 
 // inside is a change in a repository.
 type inside struct {
-	rel string // in .git, or in the git directory of a worktree or submodule there
-	in  string // which that is, in .git; empty: it is .git
-	// looked says that what the files there mean is told.
+	rel string // the name in .git, or in the git directory of a worktree or submodule
+	in  string // the name in .git of that git directory; empty: .git itself
+	// looked says that git.Check has looked at this git directory, and the facts say what changed.
 	looked bool
 	tool.Change
 }
 
-// repositories takes those out of changes, in their order.
+// repositories groups changes by repository, and returns the others in their order.
 func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
@@ -94,8 +94,8 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 	return found, others
 }
 
-// say adds a fact. in is the git directory of a worktree or submodule, in .git; empty: it
-// is .git.
+// say adds a fact. in is the name in .git of the git directory of a worktree or submodule;
+// empty: .git itself.
 func (r *repository) say(in string, loss loss, parts ...any) {
 	if kind, name, ok := strings.Cut(in, "/"); ok {
 		parts = append([]any{names(strings.TrimSuffix(kind, "s")), " ", names(name), ": "}, parts...)
@@ -103,11 +103,11 @@ func (r *repository) say(in string, loss loss, parts ...any) {
 	r.facts = append(r.facts, fact{loss, parts})
 }
 
-// maxFacts is how much is told of the files of a repository.
+// maxFacts is how many facts are collected of one repository before other changes become entries.
 const maxFacts = 200
 
-// tells finds out what git has done, and lists the changes that say more than that: all
-// that are not known to say nothing else.
+// tells collects the facts of a repository, and returns the changes that the facts do not fully
+// describe. Changes of an unknown kind are among them.
 func (r *repository) tells(ctx context.Context) (rest []tool.Change) {
 	for _, c := range r.changes {
 		if ctx.Err() != nil || len(r.facts) >= maxFacts || !r.tell(c) {
@@ -128,10 +128,10 @@ func (r *repository) tells(ctx context.Context) (rest []tool.Change) {
 	return rest
 }
 
-// maxRefs is how many references are told each.
+// maxRefs is how many references have a fact of their own.
 const maxRefs = 50
 
-// means tells of one git directory what its files mean.
+// means adds the facts about one git directory.
 func (r *repository) means(d *git.Dir) {
 	_, in, _ := cutRepository(d.Path)
 	say := func(loss loss, parts ...any) { r.say(in, loss, parts...) }
@@ -192,13 +192,13 @@ func (r *repository) means(d *git.Dir) {
 	files("git is told whether to look at ", names(d.Flagged...), "")
 }
 
-// rules say of the files of a repository what to tell of one that is new or has
-// changed, and report whether that is all; without say there is nothing to tell. A
-// pattern that ends in a slash is for all below it. What no rule is for is shown.
+// rules say for the files of a repository what a new or changed one means. say adds facts, and
+// reports whether they describe the change fully; if it is nil, there is nothing to add. A
+// pattern with a slash at its end matches all below. Files without a rule are shown as entries.
 var rules = []struct {
 	pattern string
 	say     func(r *repository, c inside) bool
-	gone    bool // say tells of one that is gone, too
+	gone    bool // say handles removed files, too
 }{
 	{"objects/info/commit-graph", (*repository).derived, true},
 	{"objects/info/commit-graphs/", (*repository).derived, true},
@@ -221,8 +221,8 @@ var rules = []struct {
 // samples are the only files that git itself makes executable.
 const samples = "hooks/*.sample"
 
-// ids reports whether each line of a file begins with a hash, as in those that git writes
-// of what it was at.
+// ids reports whether each line of a file begins with a hash, as in ORIG_HEAD and FETCH_HEAD.
+// It is true for a removed file.
 func (r *repository) ids(c inside) bool {
 	if c.After == nil {
 		return true
@@ -239,8 +239,8 @@ func (r *repository) ids(c inside) bool {
 
 func (r *repository) meant(c inside) bool { return c.looked }
 
-// derived tells that what git has made of other files is gone, once. What a command
-// writes of these the stage leaves out.
+// derived adds one fact for each git directory that has lost files which git derives from others,
+// such as a commit-graph. The stage leaves out derived files that a command writes.
 func (r *repository) derived(c inside) bool {
 	if c.After == nil && !slices.Contains(r.slower, c.in) {
 		r.slower = append(r.slower, c.in)
@@ -249,8 +249,8 @@ func (r *repository) derived(c inside) bool {
 	return c.After == nil
 }
 
-// log tells of a log of a reference that has lost entries. That of the stash is told
-// with it.
+// log adds a fact if a reflog has lost entries. The reflog of the stash is left to the facts about
+// the stash.
 func (r *repository) log(c inside) bool {
 	name := strings.TrimPrefix(c.rel, "logs/")
 	lost, ok := lostOf(c.Before, c.After)
@@ -266,19 +266,19 @@ func (r *repository) log(c inside) bool {
 	return true
 }
 
-// logLine is a line of a log of a reference as git writes it.
+// logLine matches a line of a reflog as git writes it.
 var logLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) [0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?\n$`)
 })
 
-// maxLog is how many bytes a log of a reference has at most that is read.
+// maxLog is the size in bytes above which a reflog is not read.
 const maxLog = 16 << 20
 
-// lostOf counts the lines that a log of a reference has lost. It is false if the log has
-// others than git writes, or new ones not only behind those that were there. The id at the
-// beginning of a line changes when the line before it goes.
+// lostOf counts the lines that a reflog has lost. ok is false if it has lines that git does not
+// write, or if new lines are not all behind the old ones. Lines are compared without their first
+// id, which changes when the line before is removed.
 func lostOf(before, after *tool.Version) (lost int, ok bool) {
-	stood := map[string][]int{} // where each line was, without that id
+	stood := map[string][]int{} // the positions of each line, by its text without the first id
 	if before != nil {
 		data, err := load(before, maxLog)
 		if err != nil {
@@ -310,7 +310,7 @@ func lostOf(before, after *tool.Version) (lost int, ok bool) {
 	return lost, err == nil
 }
 
-// tell says what a change is about, and reports whether there is nothing else to it.
+// tell adds the facts about a change, and reports whether they describe it fully.
 func (r *repository) tell(c inside) bool {
 	kind, name, _ := strings.Cut(c.rel, "/")
 	if op, ok := operations[kind]; ok {
@@ -349,7 +349,7 @@ func (r *repository) tell(c inside) bool {
 			return true
 		}
 		all := rule.say == nil || rule.say(r, c)
-		// What had another name says where from; what has two is changed by the other one.
+		// A rename has to show its old name, and a change of a hard link shows at the other name.
 		return all && (c.Kind == tool.Created || c.Kind == tool.Modified) && !forOthers(c.After) &&
 			(c.After.Mode&0o111 == 0 || rule.pattern == samples) &&
 			(c.After.Twin == "" || strings.HasPrefix(c.rel, "objects/"))
@@ -357,8 +357,8 @@ func (r *repository) tell(c inside) bool {
 	return false
 }
 
-// quietDirectory reports whether a change of a directory says nothing that what is
-// said of its files does not.
+// quietDirectory reports whether a change of a directory needs no entry beside the facts about
+// its files.
 func quietDirectory(c inside) bool {
 	switch c.Kind {
 	case tool.DirectoryCreated, tool.ModeChanged:
@@ -369,7 +369,8 @@ func quietDirectory(c inside) bool {
 	return c.Kind == tool.Times
 }
 
-// object counts one, or several in a pack.
+// object counts a file of objects, loose or packed, that is created or removed. It reports whether
+// the change is one that git makes.
 func (r *repository) object(c inside) bool {
 	pack, packed := strings.CutPrefix(c.rel, "objects/pack/pack-")
 	end := path.Ext(pack)
@@ -379,28 +380,28 @@ func (r *repository) object(c inside) bool {
 		r.removed++
 	case c.Kind == tool.Created && (isHash(loose) || packed && (end == ".pack" || end == ".idx") && isHash(strings.TrimSuffix(pack, end))):
 		r.created++
-	default: // git writes none anew
+	default: // git creates no other files here, and changes none
 		return false
 	}
 	return true
 }
 
-// operations are what git goes on with when it is told to, by the directory of each, with
-// the file in it that says how.
+// operations are the operations that git can continue later, by the directory that keeps their
+// state, with the file in it that lists the next steps.
 var operations = map[string]struct{ name, steps string }{
 	"rebase-merge": {"a rebase", "git-rebase-todo"},
 	"rebase-apply": {"a rebase or a series of patches", "next"},
 	"sequencer":    {"a series of picks or reverts", "todo"},
 }
 
-// maxSteps is how many steps of a rebase are told.
+// maxSteps is how many steps of an operation are listed.
 const maxSteps = 50
 
-// plainSteps are those of a rebase that only take over commits.
+// plainSteps are the commands of a rebase that only take over commits.
 var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d"}
 
-// todo says what git does next: first what else than to take over commits, so that
-// none of that is among those that are only counted.
+// todo says what git does next. Steps that do more than take over commits come first, so that none
+// of them is only counted.
 func todo(v *tool.Version) (parts []any) {
 	var others, plain []string
 	data, err := load(v, maxText)
@@ -426,16 +427,16 @@ func todo(v *tool.Version) (parts []any) {
 // The names of references.
 const (
 	branches = "refs/heads/"
-	theStash = "refs/stash" // to which commits are added, none of which follows another
+	theStash = "refs/stash" // each stash is a commit that does not follow the one before
 )
 
-// isHash reports whether git could name an object so.
+// isHash reports whether a text has the form of an object id in hexadecimal digits.
 func isHash(s string) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// load reads a file of so many bytes at most.
+// load reads a regular file of at most that many bytes.
 func load(v *tool.Version, most int64) ([]byte, error) {
 	if !regular(v) {
 		return nil, errors.New("it is no file")

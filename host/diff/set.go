@@ -16,78 +16,78 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Set is what a call changes, as people are told of it: each change is a part of one
-// entry, or told by the facts of a repository. [New] makes it, and it does not change. It
-// is safe for concurrent use.
+// Set is what a call changes, grouped for people: each change is a part of one entry, or is
+// described by the facts of a repository. [New] makes it, and it does not change. It is safe for
+// concurrent use.
 type Set struct {
 	Dir     string        // names below it are shown relative to it
-	Changes []tool.Change // first those that entries are about
-	Entries []Entry       // the greatest care first
+	Changes []tool.Change // first those that belong to entries
+	Entries []Entry       // the highest care first
 	Unshown []Unshown     // contents that [Set.Text] does not show
-	NoTime  bool          // the context has ended before all was looked at
+	NoTime  bool          // the context ended before everything was looked at
 
-	all          []tool.Change // the changes, and behind them what git holds
-	in           []string      // which commit holds that; empty: the index
+	all          []tool.Change // Changes, and after them the files that commits or the index hold
+	in           []string      // the commits of those files; empty: the index
 	repositories []*repository
 	digest       [sha256.Size]byte
 	source       *source
 	hide         func(string) string // takes secrets out of a text; nil: there are none
 }
 
-// source is what sets of the same changes read from.
+// source is shared by all copies of a set, and guards the reading of contents.
 type source struct {
 	mu     sync.Mutex // held while a content is read
 	closed bool
 }
 
-// Care says why a person must not overlook a change. The greatest comes first.
+// Care says why a person must not overlook a change. Higher values are shown first.
 type Care uint8
 
-// The cares. [New] is told of two; the others it sees.
+// The cares. The callback of [New] returns Special, Runs or Plain; the others are found here.
 const (
 	Plain   Care = iota
-	Moved        // it is gone from a directory, and in another one now
-	Open         // anybody may write to it now, or it is executed as somebody else
-	Program      // it can be executed now
+	Moved        // it was moved here from another directory
+	Open         // anybody may write to it now, or it runs as another user or group now
+	Program      // it is executable now
 	Special      // it is on the list of paths that need care
 	Gone         // it is removed
-	Runs         // git runs it, or goes by it
-	Held         // a commit or an index holds it, and the worktree does not
+	Runs         // git runs it, or obeys it
+	Held         // a commit or the index holds it, and the worktree does not have it so
 )
 
-// Form is how many changes an entry stands for, and how they belong together.
+// Form says which changes an entry stands for.
 type Form uint8
 
 // The forms.
 const (
 	Single  Form = iota // one change, or a file that git holds
-	Tree                // a directory that comes or goes, with what is in it
+	Tree                // a directory that is new or gone, with all in it
 	Beside              // files of one kind in one directory
 	Several             // changes of one care in the directories of Places
 )
 
-// Entry is what is told of some changes.
+// Entry stands for one or more changes that are shown together.
 type Entry struct {
 	Form    Form
 	Care    Care
-	Change  tool.Change // the one, that of the directory, or the first
-	Where   string      // of what git holds: the hash of the commit; empty: it is the index
-	Files   int         // how many files come, go or change
+	Change  tool.Change // the only one, the one of the directory, or the first
+	Where   string      // for Held: the hash of the commit; empty: the index
+	Files   int         // how many files are new, changed or gone
 	Dirs    int         // how many directories
-	Bytes   int64       // what the files have, or had
-	Members []int       // which changes, as in [Set.At]
-	Places  []Place     // of several
-	From    []Place     // from which directories some of these were moved
+	Bytes   int64       // the size of these files, now or before
+	Members []int       // indexes of the changes, for [Set.At]
+	Places  []Place     // for Several: where the changes are
+	From    []Place     // for Several: the directories that files were moved out of
 }
 
-// Place is a directory, and how many changes are below it.
+// Place is a directory, and how many of some changes are below it.
 type Place struct {
 	Dir     string
 	Changes int
-	Others  bool // all there that no other place counts
+	Others  bool // Changes has only those below Dir that no other place counts
 }
 
-// why says why a content is not shown, of one and of several.
+// why is the reason why a content is not shown, in words for one file and for several.
 type why [2]string
 
 var (
@@ -97,18 +97,18 @@ var (
 	unreadable = why{"it cannot be read", "they cannot be read"}
 )
 
-// Unshown is a content that is not shown.
+// Unshown is a content that [Set.Text] does not show.
 type Unshown struct {
-	Change int // as in [Set.At]
+	Change int // its index, for [Set.At]
 
 	why   why
-	bytes int64 // that it has, or had
-	known bool  // nothing comes with it: it goes, or stays as it was
-	err   error // of one that is unreadable
+	bytes int64 // its size, now or before
+	known bool  // it brings nothing new: the file is removed, or its content stays
+	err   error // set if the content is unreadable
 }
 
-// Whole reports whether a person can see all that comes: no line is red. If not, an answer
-// holds for this call alone.
+// Whole reports whether a person can see all that is new, so that no line is red. If it is false,
+// an answer holds for this call only.
 func (s *Set) Whole() bool {
 	return s == nil || !slices.ContainsFunc(s.Told(1), func(t Told) bool { return t.Red })
 }
@@ -116,10 +116,10 @@ func (s *Set) Whole() bool {
 // Empty reports whether nothing is changed.
 func (s *Set) Empty() bool { return len(s.Changes) == 0 }
 
-// At is a change, or behind them what git holds.
+// At returns a change by its index. Behind the changes are the files that git holds.
 func (s *Set) At(i int) tool.Change { return s.all[i] }
 
-// Digest identifies all that a person can be shown.
+// Digest returns a hash of everything that a person can be shown.
 func (s *Set) Digest() [sha256.Size]byte {
 	if s == nil {
 		return [sha256.Size]byte{}
@@ -127,7 +127,7 @@ func (s *Set) Digest() [sha256.Size]byte {
 	return s.digest
 }
 
-// Redacted is the set without secrets, which hide takes out of each text that is shown.
+// Redacted returns a copy of the set in which hide takes the secrets out of each shown text.
 func (s *Set) Redacted(hide func(string) string) *Set {
 	if s == nil {
 		return nil
@@ -137,8 +137,8 @@ func (s *Set) Redacted(hide func(string) string) *Set {
 	return &clean
 }
 
-// Close waits for who reads a content, and lets nobody begin: what it is read from may
-// end.
+// Close waits for running reads of contents and lets no new ones begin, so that the files behind
+// the set may be removed.
 func (s *Set) Close() {
 	if s != nil {
 		s.source.mu.Lock()
@@ -147,10 +147,9 @@ func (s *Set) Close() {
 	}
 }
 
-// New is what people are told of changes. Names are relative to dir where they are below
-// it. dirs are what [git.Check] has found in them. care says which changes are [Special] and
-// which git [Runs], and else [Plain]; nil: it is not known. After the end of ctx nothing is
-// read. Contents can be read until [Set.Close].
+// New groups changes for people. Names below dir are shown relative to it. dirs are the results of
+// [git.Check] for the changes. care returns [Special], [Runs] or else [Plain] for a change; it may
+// be nil. Nothing is read after the end of ctx, but contents can be read until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.look(ctx)
@@ -158,7 +157,7 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 	return s
 }
 
-// group is a set of which no content was read but what git wrote, and what may have moved.
+// group makes a set. It reads no contents but those of files of git and of files that may be moved.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := &Set{Dir: dir, source: &source{}}
 	found, others := repositories(changes, dirs)
@@ -169,7 +168,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 		told, held, s.in = append(told, r.told...), append(held, r.held...), append(s.in, r.in...)
 	}
 	others = Moves(ctx, others)
-	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // what is below a directory follows it
+	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // sorts what is in a directory right behind it
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.all = slices.Concat(others, told, held)
 	s.Changes = s.all[:len(others)+len(told)]
@@ -184,7 +183,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	return s
 }
 
-// single is the entry of one change.
+// single returns the entry of one change.
 func (s *Set) single(i int) Entry {
 	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
 	if held := i - len(s.Changes); held >= 0 {
@@ -193,8 +192,8 @@ func (s *Set) single(i int) Entry {
 	return e
 }
 
-// news is where it stands where not all have room: what was there before comes first, and
-// what is new before what nothing happens to but a time, which comes last in any case.
+// news returns the rank of an entry among others of its care where space is short: 0 for changes of
+// what was there before, 1 for new files and directories, 2 for changes of a time, always last.
 func (e Entry) news() int {
 	switch e.Change.Kind {
 	case tool.Created, tool.DirectoryCreated:
@@ -230,7 +229,7 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	return Plain
 }
 
-// movedFrom is the directory that a change takes something out of; empty: it takes nothing.
+// movedFrom returns the directory that a rename takes a file out of; empty if it takes none.
 func movedFrom(c tool.Change) string {
 	if dir := filepath.Dir(c.From); c.Kind == tool.Renamed && dir != filepath.Dir(c.Path) {
 		return dir
@@ -238,18 +237,17 @@ func movedFrom(c tool.Change) string {
 	return ""
 }
 
-// minGroup is how many changes there are at least of which some are told as one.
+// minGroup is the number of changes from which on some may be shown as one.
 const minGroup = 12
 
-// minTimes is minGroup for files of which nothing but the time is another.
+// minTimes is minGroup for files of which only the time changes.
 const minTimes = 3
 
-// grouped makes one entry of the changes below each directory that is new or gone, and of
-// files that are new or changed in another one, if there are many. The changes are in the
-// order of a tree.
+// grouped makes one entry for all changes below a new or removed directory, and one for files of
+// one kind in one directory, if there are many. The changes must be sorted as a tree.
 func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	var all []Entry
-	tree := -1 // the last that may hold what follows
+	tree := -1 // the index of the last new or removed directory
 	for i, c := range changes {
 		care := careOf(c, care)
 		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, care) {
@@ -269,7 +267,7 @@ func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	return besides(all)
 }
 
-// besides makes one entry of many files of one kind in one directory.
+// besides joins many files of one kind in one directory into one entry.
 func besides(all []Entry) []Entry {
 	type place struct {
 		kind tool.ChangeKind
@@ -308,7 +306,7 @@ func besides(all []Entry) []Entry {
 	return short
 }
 
-// add makes a change a part of an entry.
+// add adds a change to an entry.
 func (e *Entry) add(c tool.Change, i int) {
 	e.Members = append(e.Members, i)
 	v := cmp.Or(c.After, c.Before)
@@ -323,7 +321,7 @@ func (e *Entry) add(c tool.Change, i int) {
 	}
 }
 
-// holds reports whether a change is a part of what a directory is told as.
+// holds reports whether a change is covered by an entry for a new or removed directory.
 func (e *Entry) holds(c tool.Change, care Care) bool {
 	if !strings.HasPrefix(c.Path, e.Change.Path+"/") {
 		return false
@@ -337,11 +335,11 @@ func (e *Entry) holds(c tool.Change, care Care) bool {
 	return false
 }
 
-// named is how many entries of a care are named where all are too many.
+// named is how many entries of a care are listed one by one even where space is short.
 const named = 2
 
-// short are the entries in at most about so many: of those of one care that are too many
-// there is one for all, and at the end one for what is plain and has no room.
+// short returns about so many entries at most. Too many of one care are joined into one; plain ones
+// without room are joined into one at the end.
 func (s *Set) short(most int) (out []Entry) {
 	if len(s.Entries) <= most {
 		return s.Entries
@@ -362,7 +360,7 @@ func (s *Set) short(most int) (out []Entry) {
 		}
 	}
 	plain := slices.Clone(byCare[Plain])
-	slices.SortStableFunc(plain, func(a, b Entry) int { // what stands for most files first
+	slices.SortStableFunc(plain, func(a, b Entry) int { // largest groups first
 		return cmp.Or(a.news()-b.news(), len(b.Members)-len(a.Members))
 	})
 	if room := max(most-len(out), 1); len(plain) > room {
@@ -372,12 +370,12 @@ func (s *Set) short(most int) (out []Entry) {
 	return append(out, plain...)
 }
 
-// several is one entry for all of these.
+// several joins entries into one.
 func (s *Set) several(entries []Entry) Entry {
 	out := Entry{Form: Several, Care: entries[0].Care, Change: entries[0].Change}
 	dirs, from := map[string]int{}, map[string]int{}
 	for _, e := range entries {
-		if dir := movedFrom(e.Change); dir != "" { // it stands alone
+		if dir := movedFrom(e.Change); dir != "" { // moved files are never in a group
 			from[dir]++
 		}
 		out.Files, out.Dirs, out.Bytes = out.Files+e.Files, out.Dirs+e.Dirs, out.Bytes+e.Bytes
@@ -392,13 +390,13 @@ func (s *Set) several(entries []Entry) Entry {
 	return out
 }
 
-// maxPlaces is how many directories are named of several changes.
+// maxPlaces is how many directories are named for several changes.
 const maxPlaces = 4
 
-// places are the directories in which so many changes are, or those above them where
-// these are too many; but for those with most of these. Every change is counted.
+// places returns the directories with most changes, or directories above them where there are too
+// many, and one place for the rest. Every change is counted once.
 func places(dirs map[string]int) []Place {
-	const maxLevels = 16 // below what all have in common
+	const maxLevels = 16 // below the deepest directory that has all changes
 	all, top := 0, ""
 	for dir, n := range dirs {
 		if all += n; top == "" {
@@ -438,7 +436,7 @@ func places(dirs map[string]int) []Place {
 	return best
 }
 
-// upTo is a path with so many names at most behind its first bytes.
+// upTo cuts a path behind that many names, counted from a position in it.
 func upTo(path string, from, names int) string {
 	for i := from + 1; i < len(path); i++ {
 		if path[i] == '/' {
@@ -450,11 +448,11 @@ func upTo(path string, from, names int) string {
 	return path
 }
 
-// bulk is how many bytes two contents have together, from which on a difference is large.
+// bulk is the size in bytes, before and after together, from which on a change counts as large.
 const bulk = 8 << 10
 
-// Order is the order in which changes are shown one by one: those with a care first, and
-// those with large contents last.
+// Order returns the indexes of the changes in the order in which they are shown one by one: the
+// highest care first, and within one care large contents last.
 func (s *Set) Order() (order []int) {
 	type key struct {
 		care Care
@@ -473,7 +471,7 @@ func (s *Set) Order() (order []int) {
 	return order
 }
 
-// SizeOf is how many bytes the contents of a change have that [Set.Text] compares.
+// SizeOf returns how many bytes [Set.Text] has to compare for a change.
 func SizeOf(c tool.Change) (n int64) {
 	if c.Kind == tool.Times || c.Kind == tool.ModeChanged {
 		return 0
@@ -486,13 +484,13 @@ func SizeOf(c tool.Change) (n int64) {
 	return n
 }
 
-// What is shown of contents, and looked at before that.
+// Limits of the contents that are read.
 const (
 	maxShown  = 64 << 20 // bytes of all contents
 	maxLooked = 10_000   // contents
 )
 
-// look reads all contents that can be shown, and finds out which cannot.
+// look reads all contents that can be shown, and notes those that cannot.
 func (s *Set) look(ctx context.Context) {
 	sums := sha256.New()
 	for _, c := range s.all {
@@ -545,11 +543,11 @@ func (s *Set) look(ctx context.Context) {
 	sums.Sum(s.digest[:0])
 }
 
-// maxEqual is how many bytes are read of contents that are not shown, before and after, to
-// see whether these stay.
+// maxEqual is how many bytes of contents that are not shown are read, before and after together, to
+// see whether they stay the same.
 const maxEqual = 256 << 20
 
-// stays reports whether a content that is not shown is that which was there before.
+// stays reports whether a content that is not shown is the same as before.
 func stays(c tool.Change, left *int64) bool {
 	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || !take(left, 2*c.Before.Size) {
 		return false
@@ -564,7 +562,7 @@ func stays(c tool.Change, left *int64) bool {
 
 var errClosed = errors.New("the call does not wait for an answer any more")
 
-// Text is the difference of a change, as in [Set.At]. It is made anew each time.
+// Text returns the difference of a change by its index, see [Set.At]. It is computed at each call.
 func (s *Set) Text(i int) *Text {
 	c := s.At(i)
 	if SizeOf(c) == 0 {
@@ -585,7 +583,7 @@ func (s *Set) Text(i int) *Text {
 	return compare(c, before, after, s.hide)
 }
 
-// Hides reports whether a line that comes holds a secret, and so is not shown as it is.
+// Hides reports whether an added line holds a secret, and so is not shown as it is.
 func (s *Set) Hides() bool {
 	if s == nil || s.hide == nil {
 		return false
@@ -599,11 +597,11 @@ func (s *Set) Hides() bool {
 	})
 }
 
-// Of is the change of one text file in unified format, 64 KiB at most, and how many
-// lines it adds and removes, all of them counted. Names are as in [New]. It is empty for
-// what is no text, or has more than 128 KiB before or after, and where secret says yes to
-// one of both: of a secret of several lines a diff may have a few, which nobody knows for
-// a part of it.
+// Of returns the change of one text file in unified format, at most 64 KiB of it, and counts the
+// added and removed lines, including those cut off. Names are as in [New]. The text is empty if the
+// file is not text, has more than 128 KiB before or after, or if secret reports true for either
+// version: a diff may show some lines of a secret of several lines, which nobody could detect
+// there.
 func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, err := texts(c, maxText)
 	if err != nil {

@@ -14,51 +14,51 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Text is the difference of one file.
+// Text is the difference between two versions of one file.
 type Text struct {
 	Change         tool.Change
-	Notes          []string // what is to be known of all of the file, in words of ours
+	Notes          []string // remarks on the whole file, in our own words
 	Hunks          []Hunk   // nil: no line differs
 	Added, Removed int      // lines
-	Hidden         int      // lines in which something is hidden
+	Hidden         int      // lines in which a secret is hidden
 	Err            error    // why nothing of it is shown
 
-	hidden int // those of Hidden that come
+	hidden int // how many of Hidden are added lines
 }
 
-// Hunk is a place of a file where lines differ, with those around them.
+// Hunk is a hunk of a diff: lines that differ, with lines around them.
 type Hunk struct {
-	Was, Is       int // the numbers of the first lines
-	WasEnd, IsEnd int // those behind the last ones
+	Was, Is       int // the numbers of the first lines, before and after
+	WasEnd, IsEnd int // the numbers behind the last lines
 	Runs          []Run
 }
 
-// Run is some lines in a row. Op is '-' where they go, '+' where they come, and else ' '.
+// Run is consecutive lines. Op is '-' for removed lines, '+' for added ones, ' ' for others.
 type Run struct {
 	Op   byte
 	Text string
 }
 
-// Line is one line of a hunk, and how often it stands there in a row.
+// Line is one line of a hunk, and how many times it stands there in a row.
 type Line struct {
 	Op     byte
-	Number int // of a line that goes in the former file, of any other in the new one
+	Number int // of a removed line in the old file, of any other in the new one
 	Text   string
-	NoEnd  bool // it has no end, and is the last of its file
+	NoEnd  bool // it is the last of its file, and does not end in a newline
 	Times  int
 }
 
-// content is a text, and how a file has it.
+// content is a text as UTF-8, and the name of its encoding in the file, as of decoded.
 type content struct{ text, encoding string }
 
-// fits reports whether the encoding of another content may be that of this one, too.
+// fits reports whether a content could as well be in the encoding of another one.
 func (c content) fits(other content) bool {
 	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	return c == content{} || c.encoding == "" && ascii && other.encoding == windows
 }
 
-// compare is the difference between two contents of a change. Where all lines end in CRLF
-// that is not in the lines.
+// compare returns the difference between two contents of a file. CRLF counts as LF unless a version
+// has both line endings; a change of line endings is noted.
 func compare(c tool.Change, before, after content, hide func(string) string) *Text {
 	t := &Text{Change: c}
 	if before == after {
@@ -73,7 +73,7 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 	case wasEnds != "" && isEnds != "" && wasEnds != isEnds:
 		note("line endings change from %s to %s", wasEnds, isEnds)
 	}
-	if wasEnds == mixed || isEnds == mixed { // then each shows
+	if wasEnds == mixed || isEnds == mixed { // show the line endings, too
 		was, is = before.text, after.text
 	}
 	switch encoding := cmp.Or(after.encoding, before.encoding); {
@@ -95,11 +95,11 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 	return t
 }
 
-// mixed says that lines end both ways.
+// mixed is the line ending of a text that has both LF and CRLF.
 const mixed = "a mix of both"
 
-// ends is a text without the CR at the end of its lines, and how these end; empty if none
-// does.
+// ends returns a text with LF for CRLF, and its line ending; empty if it has no line end. A text
+// with mixed line endings is returned as it is.
 func ends(text string) (without, end string) {
 	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
 	switch {
@@ -113,11 +113,11 @@ func ends(text string) (without, end string) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
-// maxCompared is how many lines of two texts are compared with each other. Of more, all
-// go and all come.
+// maxCompared is how many lines of two texts together are compared. Of larger texts, all lines are
+// removed and added.
 const maxCompared = 1 << 20
 
-// differ finds the places where two texts differ, and counts the lines.
+// differ finds the hunks, and counts added and removed lines.
 func (t *Text) differ(was, is string) {
 	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
@@ -159,7 +159,7 @@ func (t *Text) differ(was, is string) {
 	add(' ', firstLines(was[at:], contextFor))
 }
 
-// Bytes is how many bytes the lines have.
+// Bytes counts the bytes of all lines of the hunks.
 func (t *Text) Bytes() (n int) {
 	for _, h := range t.Hunks {
 		for _, r := range h.Runs {
@@ -169,7 +169,7 @@ func (t *Text) Bytes() (n int) {
 	return n
 }
 
-// lineCount is how many lines a text has; the last one may have no end.
+// lineCount counts the lines of a text; the last one needs no newline.
 func lineCount(text string) int {
 	n := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -190,7 +190,7 @@ func firstLines(text string, n int) string {
 	return text[:at]
 }
 
-// Lines are those of a hunk. Equal ones in a row are one line with a number of times.
+// Lines returns the lines of a hunk. Equal lines in a row are one Line with a count.
 func (h Hunk) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		was, is := h.Was, h.Is
@@ -218,11 +218,11 @@ func (h Hunk) Lines() iter.Seq[Line] {
 	}
 }
 
-// concealed stands for a line of which it is not known what to hide.
+// concealed replaces a line in which the place of a secret is not known.
 const concealed = "[redacted]"
 
-// conceal takes secrets out of the lines. They are looked for in whole texts: one of
-// several lines may be there in part.
+// conceal takes secrets out of the lines. It looks for them in the whole texts, since a hunk may
+// have only some lines of a secret.
 func (t *Text) conceal(was, is string, hide func(string) string) {
 	before, after := clean(was, hide), clean(is, hide)
 	if before == nil && after == nil {
@@ -261,9 +261,9 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 	}
 }
 
-// clean are the lines of a text without secrets; nil if there are none in it. Where a
-// secret has several lines, each is concealed, and no line stays that the text has not
-// without secrets.
+// clean returns the lines of a text with the secrets hidden; nil if hide finds none. If hiding
+// changes the number of lines, each line that is not also in the hidden text is replaced as a
+// whole.
 func clean(text string, hide func(string) string) []string {
 	hidden := hide(text)
 	if hidden == text {
@@ -290,7 +290,7 @@ func clean(text string, hide func(string) string) []string {
 	return raw
 }
 
-// texts are the contents of a change, of most bytes at most each.
+// texts reads both contents of a change, each of at most so many bytes.
 func texts(c tool.Change, most int64) (before, after content, err error) {
 	if before, _, err = read(c.Before, most); err == nil {
 		after, _, err = read(c.After, most)
@@ -303,8 +303,8 @@ var (
 	errTooLong = errors.New("it is too long to compare")
 )
 
-// read is the content of a version, and its SHA-256, also of what is no text; empty for
-// one that is not there or has none.
+// read returns the content of a version and the SHA-256 of its bytes, which it also returns for a
+// file that is not text. Both are empty if v is nil or no regular file.
 func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err error) {
 	if !regular(v) {
 		return c, sum, nil

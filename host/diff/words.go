@@ -19,16 +19,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What a text of ours has at most. The rest is counted.
+// Limits of [Set.String], [Of] and of words in a line. What is beyond is counted.
 const (
 	maxNamed  = 1000      // changes
 	maxChange = 64 << 10  // bytes of the diff of one file
 	maxTotal  = 256 << 10 // bytes of all diffs
-	maxWord   = 100       // bytes of what a file holds that is told in words
+	maxWord   = 100       // bytes of one text from a file that is shown within a line
 )
 
-// String describes the set as text: what it tells in short, and then differences in
-// unified format.
+// String describes the set as text: first the lines of [Set.Told], then the differences in unified
+// format.
 func (s *Set) String() string {
 	if s == nil {
 		return ""
@@ -50,8 +50,8 @@ func (s *Set) String() string {
 	return out.String()
 }
 
-// Summary describes changes in short, in at most so many lines, of which the last may
-// say how many there are beyond.
+// Summary describes changes in about so many lines at most. The last line may say how many
+// changes are left out.
 func Summary(ctx context.Context, changes []tool.Change, dir string, most int, dirs ...*git.Dir) (lines []string) {
 	for _, t := range group(ctx, changes, dir, nil, dirs...).Told(most) {
 		lines = append(lines, t.Words)
@@ -59,22 +59,22 @@ func Summary(ctx context.Context, changes []tool.Change, dir string, most int, d
 	return lines
 }
 
-// Told is a line of words, and what it stands for.
+// Told is a line of words, and the entry that it is about.
 type Told struct {
 	Words string
 	Red   bool // it says that something is not shown
-	Cut   bool // [Set.All] names more
-	Entry      // without members: none
+	Cut   bool // [Set.All] names more than this line does
+	Entry      // has no members if the line is about no entry
 }
 
-// Alone reports whether it tells all of one change.
+// Alone reports whether the line is about exactly one change.
 func (t Told) Alone() bool { return len(t.Members) > 0 && t.Form == Single }
 
-// Told are the lines that tell of all changes, in at most about so many: what a person
-// must not overlook, what git has done, what is not shown, and then the rest.
+// Told returns the lines that describe all changes, about so many entries at most: first entries
+// with a care, then what git has done and what is not shown, then plain entries.
 func (s *Set) Told(most int) []Told { return s.told(most, false) }
 
-// All are the lines of all entries, with all names that git's lines only count otherwise.
+// All returns the lines of all entries, with all names that [Set.Told] only counts.
 func (s *Set) All() []Told { return s.told(len(s.Entries), true) }
 
 func (s *Set) told(most int, all bool) []Told {
@@ -96,11 +96,11 @@ func (s *Set) told(most int, all bool) []Told {
 	return slices.Concat(careful, other, s.unshown(), plain)
 }
 
-// maxLosses is how many facts that lose something have a line each.
+// maxLosses is how many facts that lose something have a line of their own.
 const maxLosses = 8
 
-// repository are the lines about what git has done in one: first what of that nobody has
-// looked at, then what is lost, and then the rest.
+// repository returns the lines about one repository: first what was not looked at, then what is
+// lost, then the rest.
 func (s *Set) repository(r *repository, all bool) []Told {
 	begin := "git: "
 	if name := s.name(r.root); name != "." {
@@ -129,10 +129,10 @@ func (s *Set) repository(r *repository, all bool) []Told {
 	return slices.DeleteFunc(out, func(t Told) bool { return t.Words == "" })
 }
 
-// maxUnshown is how many contents that are not shown have a line each.
+// maxUnshown is the number of contents up to which each one that is not shown has its own line.
 const maxUnshown = 3
 
-// unshown are the lines about contents that are not shown.
+// unshown returns the lines about contents that are not shown.
 func (s *Set) unshown() (out []Told) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
@@ -170,7 +170,7 @@ func (s *Set) unshown() (out []Told) {
 	return out
 }
 
-// words are what a person reads of an entry, in one line.
+// words describes an entry in one line.
 func (s *Set) words(e Entry) string {
 	c := e.Change
 	switch {
@@ -203,10 +203,10 @@ func (s *Set) words(e Entry) string {
 	return string(c.Kind) + " " + s.naming(c)
 }
 
-// Headline is the line about one change.
+// Headline describes one change in one line.
 func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
-// cares are what one and several of a care are.
+// cares are the words for one and for several changes of a care.
 var cares = map[Care][2]string{
 	Plain:   {"other change", "other changes"},
 	Moved:   {"file moved to another directory", "files moved to another directory"},
@@ -217,7 +217,7 @@ var cares = map[Care][2]string{
 	Held:    {"file that git holds otherwise than the worktree", "files that git holds otherwise than the worktree"},
 }
 
-// severalWords are the words for changes in several directories.
+// severalWords describes an entry of form Several.
 func (s *Set) severalWords(e Entry) string {
 	n := e.Files + e.Dirs
 	what := fmt.Sprintf("%d %s", n, cares[e.Care][min(n, 2)-1])
@@ -236,7 +236,7 @@ func (s *Set) severalWords(e Entry) string {
 	return fmt.Sprintf("%s: %s (%s)%s", what, s.placeWords(e.Places), size(e.Bytes), moved)
 }
 
-// placeWords say how many are below which directories.
+// placeWords says how many changes are in which directories.
 func (s *Set) placeWords(places []Place) string {
 	var in []string
 	for _, p := range places {
@@ -252,7 +252,7 @@ func (s *Set) placeWords(places []Place) string {
 	return strings.Join(in, ", ")
 }
 
-// naming names what is changed, and says what of it is more than that.
+// naming names the file of a change, with its link target, other names, size, mode and time.
 func (s *Set) naming(c tool.Change) string {
 	words := s.name(c.Path)
 	if c.Kind == tool.Renamed {
@@ -279,12 +279,11 @@ func (s *Set) naming(c tool.Change) string {
 	return words
 }
 
-// NoEnd says of a line that it has none.
+// NoEnd marks a line that does not end in a newline.
 const NoEnd = `\ No newline at end of file`
 
-// unified is a difference in unified format. What is to be known of all of the file stands
-// in it behind the names, in lines that begin as the one which says that the last line has
-// no end.
+// unified returns a difference in unified format. Notes about the whole file stand behind the file
+// names, each in a line that begins with a backslash, as NoEnd does.
 func (s *Set) unified(t *Text) string {
 	name := s.name(t.Change.Path)
 	if len(t.Hunks) == 0 {
@@ -336,8 +335,8 @@ func (h Hunk) unified(out *strings.Builder) {
 
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
-// Stored are the lines of what [Of] has written, as a log has it. Without a sign are lines
-// that say something of others, and what is no diff.
+// Stored splits a diff that [Of] has written into lines. Op is 0 for lines that are no part of a
+// hunk, and for lines that begin with a backslash.
 func Stored(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
@@ -367,7 +366,7 @@ func Stored(unified string) (lines []Line) {
 	return lines
 }
 
-// cut is the beginning of a diff that is too long.
+// cut returns a diff, or its beginning if it is longer than maxChange.
 func cut(unified string) string {
 	if len(unified) <= maxChange {
 		return unified
@@ -377,10 +376,10 @@ func cut(unified string) string {
 	return head + fmt.Sprintf("... %d bytes of this diff are not shown\n", len(unified)-len(head))
 }
 
-// maxCutLine is how long the last line of a diff is that was cut.
+// maxCutLine is how many bytes the last line of a cut diff has at most.
 const maxCutLine = 80
 
-// concealed is a text without secrets.
+// concealed returns a text with the secrets hidden.
 func (s *Set) concealed(text string) string {
 	if s.hide == nil {
 		return text
@@ -388,7 +387,7 @@ func (s *Set) concealed(text string) string {
 	return s.hide(text)
 }
 
-// name is a path as one word of one line.
+// name returns a path, relative to the directory of the set if it is below, as one word.
 func (s *Set) name(path string) string {
 	path = s.concealed(path)
 	if rel, err := filepath.Rel(s.Dir, path); err == nil && filepath.IsLocal(rel) {
@@ -397,7 +396,7 @@ func (s *Set) name(path string) string {
 	return word(path)
 }
 
-// word is a text as one word of one line.
+// word returns a text as it is if it is one printable word, and quoted otherwise.
 func word(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == '\\' }
 	if s != "" && utf8.ValidString(s) && strings.IndexFunc(s, odd) < 0 {
@@ -406,7 +405,7 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
-// clip cuts a text that is long.
+// clip shortens a text to about maxWord bytes.
 func clip(s string) string {
 	if len(s) <= maxWord {
 		return s
@@ -418,8 +417,8 @@ func clip(s string) string {
 	return s[:n] + "..."
 }
 
-// numbers are the sizes, and the mode where that changes, or lets a new file be
-// executed or anybody write to it, or is not what a new directory has.
+// numbers returns the sizes of a file, and its mode if that changes, lets a new file be executed or
+// anybody write to it, or is not 0755 in a new directory.
 func numbers(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {
@@ -443,7 +442,7 @@ func numbers(c tool.Change) string {
 	return s
 }
 
-// size is a number of bytes in short.
+// size formats a number of bytes with a decimal unit.
 func size(n int64) string {
 	const units = "kMGT"
 	v, unit := float64(n), -1
@@ -459,7 +458,7 @@ func size(n int64) string {
 
 func bytesOf(n int64) string { return count(int(n), "byte") }
 
-// count is a number of something.
+// count formats a number and a noun, in the plural where needed.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
