@@ -20,7 +20,7 @@ type (
 	hash string // of an object, or the text that a reference has in place of one
 	ref  string // the name of a reference, in full
 
-	// list is some texts; at most the first "most" of them are shown where space is short.
+	// list is some texts; where space is short, at most as many as most are shown.
 	list struct {
 		texts  []string
 		most   int

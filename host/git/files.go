@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// side is a moment at which files are looked at.
+// side is a state of the files: before or after the change set.
 type side int
 
 const (
@@ -24,8 +24,8 @@ const (
 	after
 )
 
-// files are those of the host, before and after a change set. Paths are absolute, with
-// slashes.
+// files gives access to files of the host as they are before and after a change set. Paths are
+// absolute, with slashes.
 type files struct {
 	changed map[string]*[2]*tool.Version
 	in      map[string][]string // the names that are changed in each directory
@@ -66,8 +66,8 @@ func (f *files) close() {
 	}
 }
 
-// below is what a file of the host is called in a directory, which is opened. It is nil if
-// there is none.
+// below opens the directory top, and returns the name of a file relative to it. root is nil if
+// the file is not below top, or top cannot be opened.
 func (f *files) below(top, name string) (root beneath.Root, rel string) {
 	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
 	if !ok {
@@ -81,8 +81,8 @@ func (f *files) below(top, name string) (root beneath.Root, rel string) {
 	return root, rel
 }
 
-// version is a file below top, or a directory; nil if there is none. No link is
-// followed.
+// version returns the file or directory of a name below top; nil if there is none. It follows
+// no link.
 func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	name = path.Clean(name)
 	if c := f.changed[name]; c != nil {
@@ -97,7 +97,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 		return nil, err
 	}
 	v := &tool.Version{Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-		root, _, err := beneath.Open(filepath.FromSlash(top)) // what was found can be opened later, too
+		root, _, err := beneath.Open(filepath.FromSlash(top)) // a version can be opened after f is closed
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	return v, err
 }
 
-// lstat is Lstat of a name that leads through no link. Of what is not there it is nil.
+// lstat is Lstat of a name, without following links on the way. It is nil if nothing is there.
 func lstat(root beneath.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
@@ -129,10 +129,10 @@ func lstat(root beneath.Root, rel string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// maxNames is how many names of a directory are read.
+// maxNames is how many names of a directory are read at most.
 const maxNames = 100_000
 
-// list is the names in a directory, in order.
+// list returns the names in a directory, sorted.
 func (f *files) list(s side, top, dir string) (names []string) {
 	if root, rel := f.below(top, dir); root != nil {
 		if d, err := root.OpenStraight(rel, os.O_RDONLY|beneath.Nonblock); err == nil {
@@ -159,7 +159,7 @@ type file struct {
 	size int64
 }
 
-// open opens a version that can be read at any place.
+// open opens a regular file for reads at any offset.
 func open(v *tool.Version) (*file, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist
@@ -176,12 +176,12 @@ func open(v *tool.Version) (*file, error) {
 	return &file{bytes.NewReader(data), io.NopCloser(nil), int64(len(data))}, err
 }
 
-// maxWhole is how much is read at once of a file that cannot be read at any place.
+// maxWhole is the size in bytes up to which a file without ReadAt is read into memory.
 const maxWhole = 64 << 20
 
 var errTooLong = errors.New("it is too long")
 
-// content is that of a file with at most so many bytes.
+// content returns the bytes of a regular file of at most that size.
 func content(v *tool.Version, most int64) ([]byte, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist
@@ -201,7 +201,7 @@ func content(v *tool.Version, most int64) ([]byte, error) {
 	return data, err
 }
 
-// text is the content of a small file below top; empty if there is none.
+// text returns the content of a file below top of at most that size; empty if there is none.
 func (f *files) text(s side, top, name string, most int64) (string, error) {
 	v, err := f.version(s, top, name)
 	if err != nil || v == nil {

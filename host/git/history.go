@@ -9,22 +9,22 @@ import (
 	"slices"
 )
 
-// walk is one through a history, the newest commits first.
+// walk is a walk through a history, from the newest commits to the oldest.
 type walk struct {
 	d     *dir
 	seen  map[string]*step
-	queue []*step // the next one last
-	open  int     // how many of the queue are wanted
+	queue []*step // sorted by later: the next one is the last
+	open  int     // how many in the queue are wanted
 }
 
-// step is a commit on the way.
+// step is a commit that a walk has come to.
 type step struct {
 	*commit
-	stop   bool // what it leads to is not wanted
+	stop   bool // neither it nor its history is wanted
 	queued bool
 }
 
-// later says which of two steps comes later.
+// later compares two steps by the order of the walk: the newest is the last.
 func later(a, b *step) int {
 	switch {
 	case a.when != b.when:
@@ -37,9 +37,9 @@ func later(a, b *step) int {
 	return cmp.Compare(b.id, a.id)
 }
 
-// beyond lists the commits that can be reached from some and not from others, up to a
-// number. all says that these are all. Where the dates of commits are wrong it may list
-// some that can be reached from both; it leaves out none.
+// beyond lists up to most commits that can be reached from the ids in from and not from those of
+// stops. all reports whether the list is complete. Where commit dates are wrong, it may list some
+// that can be reached from both; it leaves out none.
 func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map[string]bool, most int) (found []*commit, all bool) {
 	if len(from) == 0 {
 		return nil, true
@@ -77,7 +77,7 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 	return found, all && ctx.Err() == nil
 }
 
-// add puts a commit on the way. It reports whether that was possible, where it matters.
+// add queues a commit. It returns false if the commit cannot be read and the result needs it.
 func (w *walk) add(id string, stop bool) bool {
 	s, known := w.seen[id]
 	if !known {
@@ -93,7 +93,7 @@ func (w *walk) add(id string, stop bool) bool {
 	if known && (s.stop || !stop) {
 		return true
 	}
-	if s.queued { // it stands elsewhere now
+	if s.queued { // its place in the queue changes
 		at, _ := slices.BinarySearchFunc(w.queue, s, later)
 		w.queue = slices.Delete(w.queue, at, at+1)
 		w.open--
@@ -106,13 +106,13 @@ func (w *walk) add(id string, stop bool) bool {
 	return true
 }
 
-// between lists the commits that one leads to, and another does not.
+// between lists up to most commits that can be reached from id, but not from the id not.
 func (d *dir) between(ctx context.Context, not, id string, most int) (found []*commit, all bool) {
 	return d.beyond(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, most)
 }
 
-// reach lists those of some commits that one leads to by way of these. seen are all that
-// it leads to so.
+// reach returns those of some commits that can be reached from an id by way of these commits.
+// seen has all ids on the way, also those of other parents.
 func reach(among []*commit, from string) (reached []*commit, seen map[string]bool) {
 	known := map[string]*commit{}
 	for _, c := range among {

@@ -14,29 +14,29 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxIndex is how large an index of git is that is looked into.
+// maxIndex is the size in bytes above which an index is not read.
 const maxIndex = 64 << 20
 
-// index is what an index of git says of its files. What it keeps of their times and
-// inodes is not there: git writes that anew whenever it has looked.
+// index is the content of a git index without the times and inodes of files, which git updates
+// whenever it looks at a file.
 type index struct {
 	entries []staged // by name and stage
 	rest    []byte   // the extensions
-	trees   [][]byte // those that note down trees
-	partial bool     // entries stand for others, or are in another file
+	trees   [][]byte // cached trees: the bodies of TREE extensions
+	partial bool     // some entries stand for directories, or are in a shared index file
 }
 
 // staged is an entry of an index.
 type staged struct {
 	entry
 	name  string
-	flags uint32 // the stage among them; without the length of the name
+	flags uint32 // includes the stage, but not the length of the name
 }
 
-// told are the flags by which git is told what to think of a file.
+// told are the flags by which a user tells git not to look at a file.
 const told = format.AssumeValid | format.SkipWorktree
 
-// readIndex reads an index. Of no file it is empty.
+// readIndex reads an index. Without a file, the index is empty.
 func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error) {
 	if v == nil {
 		return x, nil
@@ -54,7 +54,7 @@ func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error)
 func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 	x.rest, err = format.IndexEntries(data, hashSize, func(f *format.IndexEntry) error {
 		e := staged{entry{known(f.Mode), string(f.ID)}, string(f.Name), f.Flags}
-		if !take(&left.index, int64(len(e.name))) { // a version 4 of some bytes has names of gigabytes
+		if !take(&left.index, int64(len(e.name))) { // in version 4, a few bytes can expand to gigabytes of names
 			return errTooLong
 		}
 		if last := len(x.entries) - 1; last >= 0 && order(x.entries[last], e) >= 0 {
@@ -82,17 +82,17 @@ func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 
 var errTrees = errors.New("it has noted down a directory that it does not have so")
 
-// verify looks at the ids of directories that an index has noted down: git takes these
-// for its next commit.
+// verify checks the cached trees of an index against its entries: git uses these trees for its
+// next commit.
 func (x index) verify(hashSize int, left *budget) error {
 	if x.partial || len(x.trees) == 0 {
 		return nil
 	}
 	type directory struct {
-		id      string // of its tree; empty if git can make none
+		id      string // of its tree; empty if git cannot write one
 		entries int
 	}
-	dirs, entries := map[string]directory{}, x.entries // those that are left
+	dirs, entries := map[string]directory{}, x.entries // entries are those not read yet
 	var make func(name string, depth int) bool
 	make = func(name string, depth int) bool {
 		if depth > maxDepth || !take(&left.index, int64(len(name))+100) {
@@ -146,7 +146,8 @@ func order(a, b staged) int {
 	return int(a.flags&format.Stages) - int(b.flags&format.Stages)
 }
 
-// changes calls each for what differs between two indexes; one of both may be nil.
+// changes calls each for entries that differ between two indexes; was or is is nil where one has
+// none.
 func (x index) changes(now index, each func(was, is *staged)) {
 	a, b := x.entries, now.entries
 	for len(a)+len(b) > 0 {
@@ -170,9 +171,9 @@ func (x index) changes(now index, each func(was, is *staged)) {
 	}
 }
 
-// Negligible reports whether nothing is lost if the changes are not kept, and no others
-// are: git has written down anew when it has looked at which file, or the message of a
-// commit, or what it has found elsewhere, that came to nothing.
+// Negligible reports whether nothing is lost if none of the changes is kept: git has only updated
+// the times and inodes in its index, or left the message of a commit or the list of a fetch that
+// came to nothing.
 func Negligible(changes []tool.Change) bool {
 	left := newBudget()
 	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c, left) })

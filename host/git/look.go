@@ -20,60 +20,60 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Dir is what a change set does to a repository, or to a worktree or submodule with a
-// git directory in that of a repository.
+// Dir describes what a change set does to a git directory: the one of a repository, or one in
+// there of a worktree or submodule.
 type Dir struct {
 	Path    string   // the git directory
-	Unseen  []string // files whose objects were not looked at
+	Unseen  []string // files of objects that were not verified
 	Refs    []Ref
-	Stashed []string // what the log says of stashes that are new
-	Dropped []string // likewise, of those that are gone
-	Commits int      // that are new
-	Flagged []string // files of the index of which git is told something else
+	Stashed []string // messages of new stashes, from their reflog
+	Dropped []string // messages of stashes that are gone
+	Commits int      // how many commits are new
+	Flagged []string // files whose flags assume-valid or skip-worktree change in the index
 	Held    []Held
-	Same    []string // files that commits or the index hold as they are in the worktree
-	Ends    int      // how many of these have other ends of lines there
-	Gone    []string // files that are gone from a branch or the index, and were not in the worktree
-	Stays   []string // files that are gone from a commit or the index, and not from the worktree
-	Missing int      // objects that are gone, and nowhere else
-	Older   bool     // there are more new commits
-	More    bool     // there is something else that could not be looked at
+	Same    []string // files that commits or the index hold as the worktree has them
+	Ends    int      // how many of these have other line ends in the worktree
+	Gone    []string // files that are gone from a branch or the index, and were never in the worktree
+	Stays   []string // files that are gone from a commit or the index, and stay in the worktree
+	Missing int      // how many objects the repository has lost
+	Older   bool     // there are more new commits than were compared
+	More    bool     // something else could not be looked at
 }
 
-// Whole reports whether all was looked at.
+// Whole reports whether everything was looked at.
 func (d *Dir) Whole() bool { return !d.More && !d.Older && len(d.Unseen) == 0 }
 
-// Ref is a reference that is new, gone or another one.
+// Ref is a reference that is new, gone or changed.
 type Ref struct {
 	Name          string
-	Before, After string   // what it held, without blanks; empty: there was none
-	New           int      // commits that it leads to and that no reference led to
-	Gained        int      // commits that it leads to, did not lead to before, and others did
-	Subject       string   // of the newest
-	Lost          []string // subjects of commits that no reference leads to any more
+	Before, After string   // its content without blanks around; empty: there is none
+	New           int      // how many commits it reaches that no reference reached before
+	Gained        int      // how many commits it reaches now that only others reached before
+	Subject       string   // of its commit, if that is new
+	Lost          []string // subjects of commits that it reached, and that no reference reaches any more
 	LostMore      bool
-	Forward       bool // it leads to what it led to before, too
+	Forward       bool // it still reaches the commit where it was
 
-	was, is string // the ids that it held; empty if it held none
+	was, is string // the ids in Before and After; empty: there is none
 }
 
-// Held is a file that a commit or the index holds and the worktree does not, or not so.
+// Held is a file that a commit or the index holds and the worktree lacks, or has otherwise.
 type Held struct {
-	Commit        string        // in digits; empty: it is the index
-	Name          string        // in the worktree
+	Commit        string        // its id in hexadecimal digits; empty: the index
+	Name          string        // relative to the worktree
 	Path          string        // absolute
-	Before, After *tool.Version // as the worktree has it, nil if it does not, and as it is held; both are nil for what is no file
-	ID            string        // in digits
+	Before, After *tool.Version // in the worktree, nil if it is not there, and as held, nil for a submodule
+	ID            string        // of the object, in hexadecimal digits
 }
 
 const (
-	maxCommits = 200  // that are compared
-	maxHeld    = 2000 // files
+	maxCommits = 200  // new commits that are compared
+	maxHeld    = 2000 // files of Held
 )
 
-// Check looks at all repositories of a change set. An error is a [*Lie], or the end of
-// ctx, or of a file of the host that could not be read: then nothing may be committed.
-// near lists directories in which a worktree may lie that is not beside its repository.
+// Check looks at all repositories of a change set. Its error is a [*Lie], the end of ctx, or a
+// file of the host that cannot be read; after an error, nothing may be committed. near lists
+// directories in which the worktree of a repository elsewhere may be.
 func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
 	return check(ctx, changes, newBudget(), near)
 }
@@ -104,8 +104,8 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	return out, nil
 }
 
-// dirs lists the git directories that changes are in: those called .git, and what git
-// takes for one in there, or has objects that are changed.
+// dirs lists the git directories with changes: each .git, the ones of its worktrees and
+// submodules, and directories of other names that have changed objects.
 func (f *files) dirs() (names []string) {
 	seen := map[string]bool{}
 	for name, c := range f.changed {
@@ -132,7 +132,7 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
-// topOf is the directory that has a .git, or a git directory that is called otherwise.
+// topOf returns the directory that holds the .git of a path; or the path, if it has none.
 func topOf(name string) string {
 	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
 		return name[:max(i, 1)]
@@ -140,7 +140,7 @@ func topOf(name string) string {
 	return name
 }
 
-// isDir decides as git does. What a worktree shares is elsewhere.
+// isDir decides as git does. A worktree has no objects and refs of its own, but a commondir.
 func (f *files) isDir(name, top string) bool {
 	has := func(part string) bool {
 		v, err := f.version(after, top, name+"/"+part)
@@ -149,25 +149,26 @@ func (f *files) isDir(name, top string) bool {
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// dir is a git directory that is looked at.
+// dir is a git directory, and what was found out about it.
 type dir struct {
 	files        *files
-	top          string // of the host: nothing outside is read, but the worktree
+	top          string // nothing outside of this directory of the host is read, but the worktree
 	path, common string
-	work, tree   string // the worktree; empty if there is none; and the top of the host for it
+	work, tree   string // the worktree, empty if unknown; and the directory below which it is read
 	store        *store
 	packs        [2]map[string]string
 	shallow      map[string]bool
 	found        Dir
-	others       []*dir          // worktrees beside the one that the repository has
-	modeless     bool            // the mode of a file says nothing
-	shown        map[string]bool // what is held
+	others       []*dir          // linked worktrees of the repository
+	modeless     bool            // core.filemode is false
+	shown        map[string]bool // entries that were compared, by name, mode and id
 	same         map[string]bool
-	leads        map[string]bool // what HEAD leads to by way of new commits
-	quiet        bool            // what is as in the worktree is not told
+	leads        map[string]bool // ids that HEAD reaches by way of new commits
+	quiet        bool            // files that are as in the worktree are not listed
 }
 
-// main reports whether it is no worktree beside the one that the repository has.
+// main reports whether it is the git directory of a repository or submodule, not of a linked
+// worktree.
 func (d *dir) main() bool { return d.path == d.common }
 
 func (f *files) open(name string, near []string) *dir {
@@ -187,7 +188,7 @@ func (f *files) open(name string, near []string) *dir {
 	if d.modeless = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
 		d.store.hashSize = sha256.Size
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
-		d.found.More = true // the hash may be another one
+		d.found.More = true // it may use another hash
 	}
 	text, _ := f.text(after, top, d.common+"/shallow", maxLog)
 	d.shallow = mentioned(text)
@@ -196,8 +197,8 @@ func (f *files) open(name string, near []string) *dir {
 	return d
 }
 
-// locate finds the worktree. A file of the repository may say where it is, and is believed
-// only as far as that is beside the repository, or in a directory near, or has changes.
+// locate finds the worktree. A path in a file of the repository is believed only if it lies
+// beside the repository or in a directory of near, or if files in it are changed.
 func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	switch work, ok := strings.CutSuffix(d.path, "/.git"); {
 	case ok:
@@ -224,8 +225,8 @@ func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	}
 }
 
-// check verifies what is new, and finds out what it means. What is no repository that
-// people work in is only verified.
+// check verifies new objects, and describes the changes. A git directory outside of any .git is
+// only verified.
 func (d *dir) check(ctx context.Context) (*Dir, error) {
 	if d.main() {
 		unseen, err := d.store.verify(ctx)
@@ -254,14 +255,14 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	return &d.found, ctx.Err()
 }
 
-// history finds out which commits come and go, and compares what they, branches and HEAD
-// hold with the worktree.
+// history finds the commits that come and go, and compares the files of new commits, of branches
+// and of HEAD with the worktree.
 func (d *dir) history(ctx context.Context) {
 	now, were, more := d.mentions()
 	d.found.Refs = d.moved()
 	for _, r := range d.found.Refs {
 		if r.is != "" && !were[r.is] {
-			now[r.is] = true // also of packed-refs
+			now[r.is] = true // references in packed-refs, too
 		}
 		if r.is != "" && r.is != r.was {
 			d.noCommit(ctx, r.is)
@@ -276,7 +277,7 @@ func (d *dir) history(ctx context.Context) {
 	added, all := d.beyond(ctx, now, stops, maxCommits)
 	d.found.Commits, d.found.Older = len(added), len(added) == maxCommits && !all
 	d.found.More = d.found.More || more || !all && !d.found.Older
-	left := map[string]bool{} // what references led to, and new commits do not
+	left := map[string]bool{} // ids where references were, if their new commits do not reach them
 	for i := range d.found.Refs {
 		r := &d.found.Refs[i]
 		reached, seen := reach(added, r.is)
@@ -318,11 +319,11 @@ func (d *dir) history(ctx context.Context) {
 	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
 }
 
-// noCommit compares what a reference leads to if that is no commit.
+// noCommit compares the tree that a reference leads to, if it leads to no commit.
 func (d *dir) noCommit(ctx context.Context, id string) {
 	id, o, err := d.store.target(id)
 	switch {
-	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // what is missing the walk tells
+	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // the walk notes missing objects
 	case o.kind == format.Tree:
 		d.compareTree(ctx, id, id, nil, "", 0)
 	default:
@@ -330,8 +331,8 @@ func (d *dir) noCommit(ctx context.Context, id string) {
 	}
 }
 
-// gains compares what a branch or HEAD leads to with what it led to before, whichever
-// commits there were. One that goes back to what it has grown from brings nothing.
+// gains compares the files of a branch or HEAD with those it had before, even if all commits are
+// old. A move back to an ancestor brings nothing.
 func (d *dir) gains(ctx context.Context, r *Ref) {
 	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
@@ -367,7 +368,7 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 	d.quiet = false
 }
 
-// resolve is the object that a reference which holds this leads to.
+// resolve returns the id that the content of a reference leads to; empty if there is none.
 func (d *dir) resolve(s side, text string) string {
 	for range maxSymbolic {
 		id, ok := idOf(text)
@@ -380,11 +381,11 @@ func (d *dir) resolve(s side, text string) string {
 	return ""
 }
 
-// maxSymbolic is how many references lead to another one, as for git.
+// maxSymbolic is how many symbolic references in a row are followed, as in git.
 const maxSymbolic = 5
 
-// lost finds out which commits no reference leads to any more, of those that references
-// led to before and that were left.
+// lost finds the commits that no reference reaches any more, starting from left: ids where
+// references were.
 func (d *dir) lost(ctx context.Context, left map[string]bool) {
 	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
 	for i := range d.found.Refs {
@@ -404,13 +405,13 @@ func (d *dir) lost(ctx context.Context, left map[string]bool) {
 	}
 }
 
-// maxFollowed is how many references are moved at most of which it is looked up whether
-// they move forward.
+// maxFollowed is the number of moved references above which it is not looked up whether each
+// moves forward.
 const maxFollowed = 20
 
 const maxDepth = format.MaxDepth
 
-// compareTree compares what a tree has and no parent has there.
+// compareTree compares the entries of a tree that differ from those of all parents.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
@@ -451,8 +452,8 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 	}
 }
 
-// stays notes what is in the worktree of what is not in a commit or the index any more,
-// and with gone what was not there either: else its change tells.
+// stays notes a file that is gone from a commit or the index, but not from the worktree. With
+// gone, it also notes one that the worktree never had; others show as changes of the worktree.
 func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	v, err := d.worktree(name)
 	isTree := e.mode&format.ModeType == format.ModeTree
@@ -473,7 +474,7 @@ func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	}
 }
 
-// worktree is a file there. What git would not check out is nowhere.
+// worktree returns a file of the worktree; nil for a name that git would not check out.
 func (d *dir) worktree(name string) (*tool.Version, error) {
 	if d.work == "" || !format.IsPath(name) {
 		return nil, nil
@@ -481,7 +482,7 @@ func (d *dir) worktree(name string) (*tool.Version, error) {
 	return d.files.version(after, d.tree, d.work+"/"+name)
 }
 
-// compare compares what a commit or the index holds with the worktree.
+// compare compares an entry of a commit, or of the index if in is empty, with the worktree.
 func (d *dir) compare(in, name string, e entry) {
 	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
 	if d.shown[key] {
@@ -504,7 +505,7 @@ func (d *dir) compare(in, name string, e entry) {
 		}
 	}
 	if equal && d.quiet {
-		delete(d.shown, key) // the index may tell
+		delete(d.shown, key) // for the index to list it
 		return
 	}
 	if equal {
@@ -526,8 +527,8 @@ func (d *dir) compare(in, name string, e entry) {
 	d.found.Held = append(d.found.Held, h)
 }
 
-// equal reports whether a file of the worktree is what is held, at most with other ends
-// of lines.
+// equal reports whether a file of the worktree is the one that an entry holds. ends reports that
+// it differs in line ends only: CRLF in the worktree, LF in the entry.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
 	switch link := e.mode&format.ModeType == format.ModeLink; {
@@ -558,7 +559,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	return equal, equal, nil
 }
 
-// blob is what is held.
+// blob returns the file that an entry holds.
 func (d *dir) blob(e entry) *tool.Version {
 	o, err := d.store.read(e.id, min(maxParsed, d.files.left.held))
 	if err == nil && (o.kind != format.Blob || !take(&d.files.left.held, int64(len(o.data)))) {
@@ -577,7 +578,7 @@ func (d *dir) blob(e entry) *tool.Version {
 	return v
 }
 
-// index compares what is new in the index with the worktree.
+// index compares new and changed entries of the index with the worktree.
 func (d *dir) index(ctx context.Context) error {
 	c := d.files.changed[d.path+"/index"]
 	if c == nil || c[after] != nil && !regular(c[after]) {
@@ -585,7 +586,7 @@ func (d *dir) index(ctx context.Context) error {
 	}
 	was, err := readIndex(c[before], d.store.hashSize, d.files.left)
 	if err != nil {
-		d.found.More = true // what was staged before is compared, too
+		d.found.More = true // then entries from before are compared, too
 	}
 	is, err := readIndex(c[after], d.store.hashSize, d.files.left)
 	if err == nil {
@@ -600,7 +601,7 @@ func (d *dir) index(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return
 		case is == nil || is.flags&format.IntentToAdd != 0:
-			if was != nil && was.flags&format.IntentToAdd == 0 { // the next commit takes it out
+			if was != nil && was.flags&format.IntentToAdd == 0 { // the next commit removes it
 				d.stays(was.entry, was.name, true, 0)
 			}
 		case was == nil || was.entry != is.entry || was.flags&format.IntentToAdd != 0:

@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// newHash is the hash whose sums have so many bytes.
+// newHash returns SHA-256 or SHA-1, by the size of the sums in bytes.
 func newHash(size int) hash.Hash {
 	if size == sha256.Size {
 		return sha256.New()
@@ -26,21 +26,21 @@ func newHash(size int) hash.Hash {
 	return sha1.New()
 }
 
-// begin is a hash of an object of so many bytes, to which these are written.
+// begin returns a hash for an object of that many bytes, which are yet to be written to it.
 func begin(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
 	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
 	return h
 }
 
-// nameOf is the id of an object.
+// nameOf returns the id of an object.
 func nameOf(hashSize, kind int, data []byte) string {
 	h := begin(hashSize, kind, int64(len(data)))
 	h.Write(data)
 	return string(h.Sum(nil))
 }
 
-// idOf reads an id in hexadecimal digits; empty if it is none.
+// idOf parses an id in hexadecimal digits.
 func idOf(s string) (string, bool) {
 	if len(s) != 2*sha1.Size && len(s) != 2*sha256.Size {
 		return "", false
@@ -54,11 +54,11 @@ func idOf(s string) (string, bool) {
 
 // inflater inflates one stream after another.
 type inflater struct {
-	in, out *bufio.Reader // what is read, and that inflated
+	in, out *bufio.Reader // the compressed bytes, and the inflated ones
 	zlib    io.ReadCloser
 }
 
-// open begins with what is in a file at an offset.
+// open starts to inflate the bytes of a file from at to end.
 func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 	section := io.NewSectionReader(f, at, end-at)
 	if z.in == nil {
@@ -78,7 +78,7 @@ func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 
 var errSize = errors.New("it does not have the size that it says")
 
-// ends reports that the stream has ended, and with it what was to be read.
+// ends returns an error unless both the stream and the section of the file are at their end.
 func (z *inflater) ends() error {
 	if _, err := z.out.ReadByte(); err != io.EOF {
 		return errors.Join(errSize, err)
@@ -89,10 +89,10 @@ func (z *inflater) ends() error {
 	return nil
 }
 
-// maxRatio is how much more something is, inflated, at most.
+// maxRatio is the highest ratio at which zlib compresses.
 const maxRatio = 1032
 
-// read inflates an object of a pack, or a delta.
+// read inflates an object or a delta of a pack.
 func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
 	if err := z.open(f, h.at, h.end); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
 	return data, nil
 }
 
-// sum is the id of an object of which what comes next is the content, and all of it.
+// sum returns the id of an object whose content is all the rest of the stream.
 func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	h := begin(hashSize, kind, size)
 	if _, err := io.CopyN(h, z.out, size); err != nil {
@@ -116,7 +116,7 @@ func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	return string(h.Sum(nil)), z.ends()
 }
 
-// openLoose begins with a loose object, and reads what stands before its content.
+// openLoose opens a loose object, and reads its header.
 func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, err error) {
 	if f, err = open(v); err != nil {
 		return nil, 0, 0, err
@@ -135,7 +135,7 @@ func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, er
 	return f, kind, size, err
 }
 
-// patch makes an object of its base and a delta, of at most so many bytes.
+// patch applies a delta to its base. It fails if the result has more than most bytes.
 func patch(base, delta []byte, most int64) ([]byte, error) {
 	data, size, ok := format.Patch(base, delta, int(most))
 	switch {
@@ -147,7 +147,7 @@ func patch(base, delta []byte, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// commit is what is told of one, and what a commit-graph has of it.
+// commit has the parts of a commit that are shown, or that a commit-graph has as well.
 type commit struct {
 	id, tree string
 	parents  []string
@@ -155,7 +155,7 @@ type commit struct {
 	subject  string
 }
 
-// parseCommit reads a commit as git does, to which only what is at the start counts.
+// parseCommit parses a commit as git does, for which only the first header lines count.
 func parseCommit(id string, data []byte) (*commit, bool) {
 	c := &commit{id: id}
 	header, message, _ := bytes.Cut(data, []byte("\n\n"))
@@ -184,10 +184,10 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 	return c, true
 }
 
-// maxSubject is how much of a message is looked at for its first line.
+// maxSubject is how many bytes of a message are searched for its first line.
 const maxSubject = 1 << 10
 
-// entry is one of a tree or of the index.
+// entry is the mode and id of an entry of a tree or of the index.
 type entry struct {
 	mode uint32
 	id   string
@@ -207,7 +207,7 @@ func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	return entries, true
 }
 
-// known is a mode as git takes it: what is no file, link or tree is a submodule.
+// known returns a mode as git reads it: all but files, links and trees are submodules.
 func known(mode uint32) uint32 {
 	switch mode & format.ModeType {
 	case format.ModeFile, format.ModeLink, format.ModeTree:

@@ -15,14 +15,14 @@ import (
 
 // pack is a packfile with its index, see gitformat-pack(5).
 type pack struct {
-	path      string // without its ending
+	path      string // without .pack or .idx
 	hashSize  int
 	idx, pack *file
-	fan       [256]uint32 // how many objects begin with a byte as high as this, or lower
+	fan       [256]uint32 // how many ids begin with this byte or a lower one
 	z         *inflater
-	ends      map[int64]int64  // where the objects end, by where they begin; nil: that is not known
-	kept      map[int64]object // some that were read
-	size      int              // of these
+	ends      map[int64]int64  // the end of each object, by its offset; nil: not known
+	kept      map[int64]object // a cache of objects, by offset
+	size      int              // of kept, in bytes
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 
 var errFormat = errors.New("it is in a format that is not known here")
 
-// openPack opens a pack, as it is at one side.
+// openPack opens a pack and its index, before or after the change set.
 func (s *store) openPack(at side, name string) (p *pack, err error) {
 	p = &pack{path: name, hashSize: s.hashSize, z: &s.z}
 	defer func() {
@@ -84,7 +84,7 @@ func (p *pack) close() {
 
 func (p *pack) count() int { return int(p.fan[255]) }
 
-// load has the index be read from memory.
+// load reads the index into memory.
 func (p *pack) load() error {
 	data := make([]byte, p.idx.size)
 	_, err := p.idx.ReadAt(data, 0)
@@ -94,14 +94,14 @@ func (p *pack) load() error {
 	return err
 }
 
-// name is the id of the object that is the i-th in the order of names.
+// name returns the i-th id of the index.
 func (p *pack) name(i int) string {
 	id := make([]byte, p.hashSize)
 	_, _ = p.idx.ReadAt(id, idxFan+int64(i)*int64(p.hashSize))
 	return string(id)
 }
 
-// offset is where that object is in the pack.
+// offset returns the offset in the pack of the object with the i-th id; -1 if it is not valid.
 func (p *pack) offset(i int) int64 {
 	var b [8]byte
 	n, h := int64(p.count()), int64(p.hashSize)
@@ -119,7 +119,7 @@ func (p *pack) offset(i int) int64 {
 	return int64(binary.BigEndian.Uint64(b[:]))
 }
 
-// find returns the place of an object in the order of names.
+// find returns the position of an id in the index.
 func (p *pack) find(id string) (i int, ok bool) {
 	low := 0
 	if id[0] > 0 {
@@ -130,13 +130,13 @@ func (p *pack) find(id string) (i int, ok bool) {
 	return i, i < high && p.name(i) == id
 }
 
-// head is what stands before the data of an object in a pack.
+// head is the header of an object in a pack.
 type head struct {
 	kind    int
 	size    int64 // of the data, inflated
-	at, end int64 // where the data is, and what it does not go beyond
-	exact   bool  // it ends there
-	base    int64 // where the object is that this one is a delta of
+	at, end int64 // the offset of the data, and one that it does not exceed
+	exact   bool  // the data ends at end
+	base    int64 // the offset of the base of a delta
 }
 
 func (p *pack) head(off int64) (h head, err error) {
@@ -167,13 +167,13 @@ func (p *pack) head(off int64) (h head, err error) {
 }
 
 const (
-	maxChain = 4095 // deltas between an object and the one that is whole, as in git
+	maxChain = 4095 // deltas in a row, as in git
 	maxLive  = 256 << 20
 	maxKept  = 64 << 20 // bytes of objects of a pack that are kept
 )
 
-// read reads an object by way of those that it is a delta of, and takes from left what
-// that inflates and makes.
+// read reads an object, applying its chain of deltas, and subtracts from left the sizes of all
+// data that is inflated or made.
 func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	var offs []int64
 	var heads []head
@@ -216,14 +216,14 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	return o, nil
 }
 
-// placed is an object of a pack that is verified.
+// placed is an object of a pack: its id and its offset.
 type placed struct {
 	name string
 	off  int64
 }
 
-// layout lists the objects of a pack in the order of their places. The index must have
-// all that the pack has, each once, one behind the other.
+// layout lists the objects of a pack by offset. It fails if the index does not have as many
+// objects as the pack, from its start on, each at an offset of its own.
 func (p *pack) layout() ([]placed, error) {
 	if err := p.load(); err != nil {
 		return nil, err
@@ -266,8 +266,8 @@ func (p *pack) layout() ([]placed, error) {
 	return at, nil
 }
 
-// verify hashes each object of a pack. In the order of their places most deltas are
-// behind what they are deltas of, which is kept.
+// verify hashes each object of a pack, by offset: most deltas follow their base, which is then in
+// the cache.
 func (p *pack) verify(ctx context.Context, left *int64) error {
 	if p.count() > maxObjects || p.pack.size > maxPack {
 		return errTooLong
@@ -284,7 +284,7 @@ func (p *pack) verify(ctx context.Context, left *int64) error {
 func (p *pack) verifyObject(at placed, left *int64) error {
 	h, err := p.head(at.off)
 	var name string
-	if err == nil && h.kind < format.OffsetDelta && h.size > maxParsed { // it is not held
+	if err == nil && h.kind < format.OffsetDelta && h.size > maxParsed { // too large for memory
 		if !take(left, h.size) {
 			return errTooLong
 		}

@@ -19,11 +19,11 @@ const (
 	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
 )
 
-// Unreadable stands for what a reference holds that git takes for none, or that was not
-// read.
+// Unreadable stands for the content of a reference that git would not accept, or that could not
+// be read.
 const Unreadable = "?"
 
-// ref is what a reference holds, as git reads it; empty if there is none.
+// ref returns the content of a reference as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
 	if format.IsOwnRef(name) {
 		return d.refIn(s, d.path, name)
@@ -31,7 +31,7 @@ func (d *dir) ref(s side, name string) string {
 	return d.refIn(s, d.common, name)
 }
 
-// refIn is ref of one that is in a git directory.
+// refIn is ref for a reference in a given git directory.
 func (d *dir) refIn(s side, in, name string) string {
 	v, err := d.files.version(s, d.top, path.Join(in, name))
 	if err == nil && (v == nil || v.Mode.IsDir()) {
@@ -45,7 +45,7 @@ func (d *dir) refIn(s side, in, name string) string {
 	return Unreadable
 }
 
-// held is what a file of a reference says: what is behind an id git does not read.
+// held returns the content of a reference as git reads it, without text behind an id.
 func held(text string) string {
 	text = strings.TrimRight(text, blanks)
 	if target, ok := strings.CutPrefix(text, "ref:"); ok {
@@ -61,7 +61,7 @@ func held(text string) string {
 
 const blanks = " \t\n\v\f\r"
 
-// packed is packed-refs.
+// packed returns the ids in packed-refs by name of the reference.
 func (d *dir) packed(s side) map[string]string {
 	if d.packs[s] == nil {
 		d.packs[s] = map[string]string{}
@@ -78,15 +78,15 @@ func (d *dir) packed(s side) map[string]string {
 			bad = bad || !ok || !valid(name) || d.packs[s][name] != "" || sorted && name < last
 			d.packs[s][name], last = id, name
 		}
-		d.found.More = d.found.More || bad // git would find another one
+		d.found.More = d.found.More || bad // git may read another id
 	}
 	return d.packs[s]
 }
 
-// valid reports whether git takes a name for that of a reference.
+// valid reports whether git accepts a name for a reference below refs/.
 func valid(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
-// moved lists the references that are others after.
+// moved lists the references that are new, gone or changed, or unreadable now.
 func (d *dir) moved() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
@@ -112,7 +112,7 @@ func (d *dir) moved() (refs []Ref) {
 	return refs
 }
 
-// refs are the objects of all references, of HEAD in all worktrees, and of the stash.
+// refs returns the ids of all references, of HEAD in all worktrees, and of all stashes.
 func (d *dir) refs(s side) map[string]bool {
 	names := map[string]bool{"HEAD": true}
 	for name := range d.packed(s) {
@@ -150,7 +150,7 @@ func (d *dir) refs(s side) map[string]bool {
 	return ids
 }
 
-// mentioned are the ids in a text, as words.
+// mentioned returns the ids that a text has as whole words.
 func mentioned(text string) map[string]bool {
 	ids := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(c rune) bool {
@@ -163,12 +163,12 @@ func mentioned(text string) map[string]bool {
 	return ids
 }
 
-// mentions are the ids that files of the git directory name since, and those that they
-// named before: references, logs, what a rebase goes on with. more says that there may
-// be others.
+// mentions returns the ids that changed files of the git directory name now and did not before,
+// and the ids that they named before. The files are references, reflogs, the state of a rebase
+// and so on. more reports whether there may be other ids.
 func (d *dir) mentions() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
-	named := map[string]bool{} // whether it is there or not
+	named := map[string]bool{} // ids that count even if their object is missing
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
 		first, _, _ := strings.Cut(rel, "/")
@@ -186,14 +186,14 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 			maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
 		}
 	}
-	// What had a name before it was there is new.
+	// An object that is new counts as new, even if a file named its id before.
 	maps.DeleteFunc(were, func(id string, _ bool) bool { return !d.store.has(before, id) })
 	maps.DeleteFunc(now, func(id string, _ bool) bool { return were[id] || !named[id] && !d.store.has(after, id) })
 	return now, were, more || len(now) > maxRefs
 }
 
-// withoutWords is a text without what a person has written, who may name what is not
-// there: of a log the two ids of each line stay, of a message nothing.
+// withoutWords removes text that a person has written, which may name ids that do not exist. It
+// keeps the two ids of each line of a reflog, and nothing of a message.
 func withoutWords(in, name, text string) string {
 	switch {
 	case slices.Contains([]string{"COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "message"}, name):
@@ -208,8 +208,8 @@ func withoutWords(in, name, text string) string {
 	return strings.Join(ids, " ")
 }
 
-// Dropped are the lines of the log of a reference that are not in it any more, without
-// the ids. ok is false if that is not known.
+// Dropped returns the messages of the entries that a reflog has lost. ok is false if the reflog
+// cannot be read.
 func Dropped(was, is *tool.Version) (lines []string, ok bool) {
 	if was == nil {
 		return nil, true
@@ -238,12 +238,12 @@ func Dropped(was, is *tool.Version) (lines []string, ok bool) {
 	return lines, true
 }
 
-// entryOf is a line of a log without the id of the entry before, which changes if that
-// goes.
+// entryOf returns a line of a reflog without its first id, which changes when the line before is
+// removed.
 func entryOf(line string) string {
 	_, rest, _ := strings.Cut(line, " ")
 	return rest
 }
 
-// Hex is an id in digits.
+// Hex returns an id in hexadecimal digits.
 func Hex(id string) string { return hex.EncodeToString([]byte(id)) }

@@ -12,28 +12,28 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// What is looked at at most, for one change set.
+// Limits on objects.
 const (
-	maxObjects = 400_000  // of a pack
-	maxPack    = 1 << 30  // bytes of one
-	maxParsed  = 16 << 20 // bytes of an object that is read as a whole
+	maxObjects = 400_000  // in a pack
+	maxPack    = 1 << 30  // bytes of a pack
+	maxParsed  = 16 << 20 // bytes of an object that is read into memory
 )
 
-// budget is what is left of what is looked at for one change set.
+// budget is what may still be looked at for one change set.
 type budget struct {
-	bytes   int64 // of objects that are verified, inflated
-	files   int64 // bytes of files that are compared
+	bytes   int64 // inflated bytes of objects
+	files   int64 // bytes of files of the worktree that are compared
 	index   int64 // bytes of indexes, and of the names in them
-	commits int64 // that are read
-	trees   int64 // likewise
-	held    int64 // bytes of contents that are shown
+	commits int64 // how many are read
+	trees   int64 // how many are read
+	held    int64 // bytes of blobs that are shown
 }
 
 func newBudget() *budget {
 	return &budget{bytes: 1 << 30, files: 1 << 30, index: 128 << 20, commits: 20_000, trees: 20_000, held: 64 << 20}
 }
 
-// take reports whether n is left, and takes it.
+// take subtracts n from left and returns true, or returns false if left is less.
 func take(left *int64, n int64) bool {
 	if n > *left {
 		return false
@@ -42,16 +42,16 @@ func take(left *int64, n int64) bool {
 	return true
 }
 
-// short is an id in the digits that people read.
+// short returns the first ten hexadecimal digits of an id.
 func short(id string) string { return hex.EncodeToString([]byte(id[:5])) }
 
 var errMissing = errors.New("it is not there")
 
-// store is the objects of a repository: those that it has, and those that are new.
+// store gives access to the objects of a repository, old and new.
 type store struct {
 	files    *files
-	top      string // the directory of the host below which all is looked up
-	dir      string // objects
+	top      string // the directory of the host below which everything is looked up
+	dir      string // the directory of the objects
 	hashSize int
 	packs    []*pack
 	listed   bool
@@ -69,7 +69,7 @@ func (s *store) close() {
 	}
 }
 
-// list opens all packs.
+// list opens all packs, old and new.
 func (s *store) list() {
 	if s.listed {
 		return
@@ -89,20 +89,20 @@ func (s *store) list() {
 	}
 }
 
-// path is where an object lies if it is loose.
+// path returns the path of an object if it is loose.
 func (s *store) path(id string) string {
 	name := hex.EncodeToString([]byte(id))
 	return path.Join(s.dir, name[:2], name[2:])
 }
 
-// looseID is what a loose object of this name has to be.
+// looseID returns the id that a loose object in a file of this name must have.
 func (s *store) looseID(name string) (id string, ok bool) {
 	rel, inside := strings.CutPrefix(name, s.dir+"/")
 	id, ok = idOf(strings.Replace(rel, "/", "", 1))
 	return id, inside && ok && rel[2] == '/'
 }
 
-// there reports whether a pack is there at one side.
+// there reports whether a pack exists before or after the change set.
 func (s *store) there(p *pack, at side) bool {
 	return !slices.ContainsFunc([]string{".idx", ".pack"}, func(end string) bool {
 		c := s.files.changed[p.path+end]
@@ -110,7 +110,7 @@ func (s *store) there(p *pack, at side) bool {
 	})
 }
 
-// has reports whether the repository has an object at one side.
+// has reports whether the repository has an object before or after the change set.
 func (s *store) has(at side, id string) bool {
 	if v, err := s.files.version(at, s.top, s.path(id)); err == nil && v != nil {
 		return true
@@ -122,7 +122,7 @@ func (s *store) has(at side, id string) bool {
 	})
 }
 
-// missing counts the objects that were there and are nowhere any more.
+// missing counts the objects that the repository has lost.
 func (s *store) missing(ctx context.Context) (n int) {
 	gone := map[string]bool{}
 	for name, c := range s.files.changed {
@@ -146,7 +146,7 @@ func (s *store) missing(ctx context.Context) (n int) {
 	return n
 }
 
-// read reads an object. One that is not what its name says is not read.
+// read reads an object. It fails if the hash of the object is not its id.
 func (s *store) read(id string, most int64) (o object, err error) {
 	if len(id) != s.hashSize {
 		return o, errMissing
@@ -155,7 +155,7 @@ func (s *store) read(id string, most int64) (o object, err error) {
 		s.list()
 		for i, p := range s.packs {
 			if at, ok := p.find(id); ok {
-				s.packs[0], s.packs[i] = s.packs[i], s.packs[0] // the next one is there, too
+				s.packs[0], s.packs[i] = s.packs[i], s.packs[0] // the next object is probably in the same pack
 				o, err = p.read(p.offset(at), most, &s.files.left.bytes)
 				break
 			}
@@ -190,7 +190,7 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 	return o, errMissing
 }
 
-// target reads an object, or what a tag is of.
+// target reads an object, or the one that a tag leads to.
 func (s *store) target(id string) (_ string, o object, err error) {
 	for range maxChain {
 		o, err = s.read(id, maxParsed)
@@ -208,7 +208,7 @@ func (s *store) target(id string) (_ string, o object, err error) {
 
 var errNoCommit = errors.New("it is no commit")
 
-// commit reads a commit, or the one that a tag is of.
+// commit reads a commit, or the one that a tag leads to.
 func (s *store) commit(id string) (*commit, error) {
 	if !take(&s.files.left.commits, 1) {
 		return nil, errTooLong
@@ -224,7 +224,7 @@ func (s *store) commit(id string) (*commit, error) {
 	return c, nil
 }
 
-// tree reads a tree; of no id, an empty one.
+// tree reads a tree. It returns an empty one for an empty id.
 func (s *store) tree(id string) (map[string]entry, error) {
 	if id == "" {
 		return nil, nil

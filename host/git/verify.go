@@ -11,14 +11,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Lie is something by which git would find another object than the one whose name it
-// has, or one that nobody has looked at.
+// Lie is a file by which git would find another object under a name than the one with that
+// hash, or an object that was not verified.
 type Lie struct{ Path, What string }
 
 func (l *Lie) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.What) }
 
-// verify hashes all that is new among the objects. It returns the files that are beyond
-// a bound, or in a format that is not known.
+// verify hashes all new objects. It returns the files that exceed a limit, or have an unknown
+// format.
 func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	var names []string
 	for name, c := range s.files.changed {
@@ -43,7 +43,7 @@ func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	return unseen, nil
 }
 
-// verifyFile verifies one. What git takes for no object is for others to tell.
+// verifyFile verifies one file. It skips files in which git looks for no objects.
 func (s *store) verifyFile(ctx context.Context, name string, done map[string]bool) error {
 	now := s.files.changed[name][after]
 	if now.Mode&fs.ModeSymlink != 0 {
@@ -63,12 +63,12 @@ func (s *store) verifyFile(ctx context.Context, name string, done map[string]boo
 	return s.verifyPack(ctx, base)
 }
 
-// verifyPack verifies a pack and its index. One of which git has noted down before where
-// its objects are may not become another one.
+// verifyPack verifies a pack and its index. It refuses a change of either under the same name,
+// and a new pack that files from before it already describe.
 func (s *store) verifyPack(ctx context.Context, base string) error {
 	p, err := s.openPack(after, base)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // without the other file, git does not look at this one
+		return nil // git ignores a pack without its index, and an index without its pack
 	}
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 		return nil
 	}
 	for _, end := range []string{".rev", ".bitmap"} {
-		// Those that a command writes are left out by the stage.
+		// The stage leaves out files with these endings that a command writes.
 		if v, err := s.files.version(after, s.top, base+end); err != nil || v != nil && s.files.changed[base+end] == nil {
 			return &Lie{base + end, "it was there before its pack; remove it"}
 		}

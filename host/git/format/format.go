@@ -1,7 +1,6 @@
-// Package format reads what stands in the files of git: packs, trees, references and
-// indexes. It opens nothing and holds no more than it is given, for the host and for
-// guests alike. All of it may be damaged or made to mislead: what is not as git makes it is
-// told by ok being false.
+// Package format parses the data in the files of git: packs, trees, references and indexes. It
+// serves the host and guests: it opens no file, and holds no more than it is given. All data may
+// be damaged or made to mislead: where it is not as git writes it, ok is false.
 package format
 
 import (
@@ -13,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Kinds of objects, with the numbers that packs have for them. The last two are deltas.
+// Kinds of objects, as numbered in packs. The last two are deltas.
 const (
 	Commit = iota + 1
 	Tree
@@ -24,11 +23,10 @@ const (
 	NameDelta
 )
 
-// Kinds are the words for them.
+// Kinds has the names of the kinds.
 var Kinds = [...]string{Commit: "commit", Tree: "tree", Blob: "blob", Tag: "tag"}
 
-// LooseHeader reads what stands before the content of a loose object, and says where that
-// begins.
+// LooseHeader parses the header of a loose object. begin is where the content begins.
 func LooseHeader(data []byte) (kind int, size int64, begin int, ok bool) {
 	head, _, ok := strings.Cut(string(data), "\x00")
 	word, digits, _ := strings.Cut(head, " ")
@@ -46,19 +44,19 @@ const (
 	ModeGitlink = 0o160000
 )
 
-// Head is what stands before the data of an object in a pack, see gitformat-pack(5).
+// Head is the header of an object in a pack, see gitformat-pack(5).
 type Head struct {
 	Kind int
 	Size uint64 // of the data, inflated
-	Back int64  // of an OffsetDelta: how far before it its base begins
+	Back int64  // of an OffsetDelta: how many bytes before it its base begins
 	Base []byte // of a NameDelta: the id of its base
-	Len  int    // how many bytes this is
+	Len  int    // of the header, in bytes
 }
 
-// MaxHead is how many bytes a head has at most, without an id.
+// MaxHead is how many bytes a header has at most, without an id.
 const MaxHead = 20
 
-// ParseHead reads a head from bytes that may end behind it.
+// ParseHead parses the header at the start of b.
 func ParseHead(b []byte, hashSize int) (h Head, ok bool) {
 	if len(b) == 0 {
 		return h, false
@@ -93,8 +91,8 @@ func ParseHead(b []byte, hashSize int) (h Head, ok bool) {
 	return h, false
 }
 
-// Offset reads a number as deltas have it, and version 4 of an index. used is how many
-// bytes that are; 0 if it is none.
+// Offset parses a number in the variable-length form of deltas and of index version 4. used is
+// its length in bytes; 0 if there is no number.
 func Offset(b []byte) (value int64, used int) {
 	for i, c := range b[:min(len(b), 8)] {
 		value = value<<7 | int64(c&0x7f)
@@ -106,8 +104,8 @@ func Offset(b []byte) (value int64, used int) {
 	return 0, 0
 }
 
-// Patch makes an object of its base and a delta. It fails if the delta is not one of this
-// base, does not make what it says, or would make more than most bytes: then size is more.
+// Patch applies a delta to its base. ok is false if the delta is for another base, does not make
+// the size that it says, or would make more than most bytes: then size is more than most.
 func Patch(base, delta []byte, most int) (out []byte, size uint64, ok bool) {
 	was, n := binary.Uvarint(delta)
 	if n <= 0 || was != uint64(len(base)) {
@@ -157,7 +155,7 @@ func Patch(base, delta []byte, most int) (out []byte, size uint64, ok bool) {
 	return out, size, uint64(len(out)) == size
 }
 
-// TreeEntry cuts the first entry from the data of a tree.
+// TreeEntry cuts the first entry off the data of a tree.
 func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(data) && data[i] != ' '; i++ {
@@ -177,8 +175,8 @@ func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []
 	return data[:end], mode, data[end+1 : end+1+hashSize], data[end+1+hashSize:], true
 }
 
-// IsRef reports whether git takes a name for that of a reference, see
-// git-check-ref-format(1). None leads out of the git directory.
+// IsRef reports whether git accepts a name for a reference, see git-check-ref-format(1). No such
+// name leads out of the git directory.
 func IsRef(name string) bool {
 	if len(name) > MaxName || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
 		return false
@@ -191,8 +189,8 @@ func IsRef(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) })
 }
 
-// IsPath reports whether git takes a name for that of a file: none leads out of the
-// worktree, or into a git directory.
+// IsPath reports whether git accepts a name for a file of a worktree. No such name leads out of
+// the worktree, or into a git directory.
 func IsPath(name string) bool {
 	more := len(name) <= MaxName
 	for part := ""; more; {
@@ -204,7 +202,7 @@ func IsPath(name string) bool {
 	return name == ""
 }
 
-// isDotGit also knows what some file systems take for it.
+// isDotGit reports whether a name means .git to git or to a file system.
 func isDotGit(name string) bool {
 	if len(name) < 4 || name[0] != '.' && name[0] != 'g' && name[0] != 'G' && name[0] < 0x80 {
 		return false
@@ -220,7 +218,7 @@ func isDotGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// IsOwnRef reports whether each worktree has a reference for itself.
+// IsOwnRef reports whether each worktree has its own reference of this name.
 func IsOwnRef(name string) bool {
 	rest, ok := strings.CutPrefix(name, "refs/")
 	return !ok || strings.HasPrefix(rest, "bisect/") || strings.HasPrefix(rest, "worktree/") || strings.HasPrefix(rest, "rewritten/")

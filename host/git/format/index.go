@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// IndexEntry is an entry of an index, see gitformat-index(5). Its slices are valid until
-// the next one is read.
+// IndexEntry is an entry of an index, see gitformat-index(5). Its slices are valid until the next
+// entry is read.
 type IndexEntry struct {
 	Name  []byte
 	Mode  uint32
 	ID    []byte
 	Flags uint32 // without the length of the name
-	Stat  []byte // what git knows of the file
+	Stat  []byte // times, inode and the like of the file
 }
 
 // Flags of an entry.
 const (
 	Stages       = 0x3000
-	LongName     = 0x0fff // a length of a name that is longer
+	LongName     = 0x0fff // the length in the flags of a name that is as long or longer
 	AssumeValid  = 0x8000
 	SkipWorktree = 0x4000 << 16
 	IntentToAdd  = 0x2000 << 16
@@ -32,16 +32,16 @@ const MinEntry = 62
 const (
 	indexHeader = 12
 	indexStat   = 40
-	extended    = 0x4000 // there are more flags
+	extended    = 0x4000 // more flags follow
 )
 
-// Bounds of what an index says.
+// Limits of an index.
 const (
 	MaxName  = 4096
-	MaxDepth = 256 // of directories that it has noted down
+	MaxDepth = 256 // of directories with a cached tree
 )
 
-// IndexHeader is the version of an index, and how many entries it says that it has.
+// IndexHeader returns the version of an index, and the number of entries that it claims.
 func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 	if len(data) < indexHeader+hashSize || string(data[:4]) != "DIRC" {
 		return 0, 0, false
@@ -49,12 +49,11 @@ func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 	return binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:]), true
 }
 
-// ErrIndex is the error of what is no index, or not of a version that is known here.
+// ErrIndex is the error for data that is not an index, or has an unknown version.
 var ErrIndex = errors.New("this is no index of git that is known")
 
-// IndexEntries calls each with the entries of an index of version 2 to 4, until it returns
-// an error, and returns the extensions behind them. As git does, it does not look at the
-// sum.
+// IndexEntries calls each for every entry of an index of version 2 to 4, until it returns an error,
+// and returns the extensions behind the entries. Like git, it does not check the hash at the end.
 func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest []byte, err error) {
 	version, count, ok := IndexHeader(data, hashSize)
 	if !ok || version < 2 || version > 4 {
@@ -73,7 +72,7 @@ func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest
 	return data, nil
 }
 
-// cut cuts the first entry from data. Before, it is the one that came before.
+// cut cuts the first entry off data. Until then, e is the entry before.
 func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte, ok bool) {
 	n := indexStat + hashSize + 2
 	if len(data) < n {
@@ -119,8 +118,8 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 	return data[all:], true
 }
 
-// Extension cuts the first extension from what is behind the entries of an index. There
-// is none left if the name is empty.
+// Extension cuts the first extension off the data behind the entries of an index. name is empty
+// if none is left.
 func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 	if len(data) < 8 {
 		return "", nil, nil, true
@@ -132,9 +131,9 @@ func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 	return string(data[:4]), data[8 : 8+size], data[8+size:], true
 }
 
-// CachedTrees reads which trees an index has noted down that directories are. each is
-// called with a directory, which is empty or ends in a slash, its tree, nil if that is not
-// known, and how many entries it has.
+// CachedTrees parses the body of a TREE extension. It calls each for every directory, until that
+// returns false, with its name, which is empty or ends in a slash, the id of its tree, nil if it
+// is not valid, and its number of entries. It reports whether all was parsed.
 func CachedTrees(data []byte, hashSize int, each func(dir string, id []byte, entries int) bool) bool {
 	rest, ok := cachedTrees(data, hashSize, each, "", 0)
 	return ok && len(rest) == 0
@@ -166,7 +165,7 @@ func cachedTrees(data []byte, hashSize int, each func(string, []byte, int) bool,
 	return rest, ok
 }
 
-// number reads a number in the digits that git writes.
+// number parses a number in the digits that git writes.
 func number(digits []byte) (int, bool) {
 	n, err := strconv.Atoi(string(digits))
 	return n, err == nil && strconv.Itoa(n) == string(digits)
