@@ -1,10 +1,10 @@
-// Package githistory knows what was found in the histories of repositories of git, and
-// where a repository has contents. It reads no object: the guest git does, in the
-// sandbox, for a repository can come from a stranger. What was found is kept by what the
-// references were like then.
+// Package githistory remembers what was found in the histories of git repositories, and knows
+// where a repository keeps contents. It reads no objects: the guest git does so in the sandbox,
+// because a repository can come from a stranger. Results are kept with the state of the
+// references at that time.
 //
-// Where something was found that looks like a secret, that stays true for as long as the
-// directory of objects is the same: what no reference leads to any more can still be read
+// If something in a history looks like a secret, this holds for as long as the repository has the
+// same directory of objects: an object that no reference leads to any more can still be read
 // there.
 package githistory
 
@@ -27,19 +27,19 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Store is what is known of all repositories. It is safe for concurrent use.
+// Store has the results for all repositories. It is safe for concurrent use.
 type Store struct {
-	dir string // empty: it is forgotten when this process ends
+	dir string // empty: results are kept in memory only
 	mu  sync.Mutex
 	of  map[string]policy.History // nil: not read yet
 }
 
-// New returns what is kept in a directory, which is made when it is needed. Empty: it is
-// kept in memory.
+// New returns the results kept in a directory, which is made when it is needed. If dir is empty,
+// results are kept in memory.
 func New(dir string) *Store { return &Store{dir: dir} }
 
-// load reads what is kept, the first time, and forgets repositories that are gone. s.mu
-// is held.
+// load reads the kept results at its first call, and removes those of repositories that are gone.
+// s.mu is held.
 func (s *Store) load() {
 	if s.of != nil {
 		return
@@ -64,8 +64,8 @@ func (s *Store) load() {
 	}
 }
 
-// Known says what is known of a repository as it is now, by its common git directory. ok
-// is false if it has to be looked at. One whose state cannot be told is not whole.
+// Known returns the result for a repository in its present state, by its common git directory. ok
+// is false if the repository has to be examined. If its state is unknown, the result is not Whole.
 func (s *Store) Known(repository string) (_ policy.History, ok bool) {
 	objects, state := objectsOf(repository), stateOf(repository)
 	now := policy.History{Repository: repository, At: objects + state}
@@ -84,7 +84,7 @@ func (s *Store) Known(repository string) (_ policy.History, ok bool) {
 	return k, true
 }
 
-// Learn keeps what a guest has found in a repository as it was.
+// Learn keeps what a guest has found in a repository in the state as.
 func (s *Store) Learn(as policy.History, found []byte) error {
 	var k policy.History
 	if json.Unmarshal(found, &k) != nil {
@@ -110,9 +110,9 @@ func (s *Store) Learn(as policy.History, found []byte) error {
 	return private.Write(filepath.Join(s.dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(k.Repository)))), data)
 }
 
-// Among lists the repositories in a directory of which it is known that they hold what
-// looks like a secret, and whose objects are still where they were: also those that git
-// would take for none any more.
+// Among lists the repositories for which shown is true, whose histories are known to seem to hold
+// secrets, and whose objects are still in the same directory. Git may no longer take them for
+// repositories.
 func (s *Store) Among(shown func(repository string) bool) (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Store) Among(shown func(repository string) bool) (out []string) {
 	return out
 }
 
-// objectsOf says which directory of objects a repository has; empty: none.
+// objectsOf identifies the directory of objects of a repository; empty if it has none.
 func objectsOf(repository string) string {
 	name := filepath.Join(repository, "objects")
 	st, err := os.Stat(name)
@@ -136,13 +136,13 @@ func objectsOf(repository string) string {
 	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, born(name))
 }
 
-// maxEntries is how many files and directories of a repository tell its state; tests have
-// it be fewer.
+// maxEntries is how many files and directories of a repository make up its state; tests lower
+// it.
 var maxEntries = 50_000
 
-// stateOf says what the references and the indexes of a repository are like, by the names,
-// sizes and times of files. A log changes with its reference. It is empty if there are more
-// files than are looked at.
+// stateOf returns a hash of the state of the references and indexes of a repository, computed from
+// the names, inodes, sizes and times of its files. Reflogs are left out: they change with their
+// references. It is empty if there are more than maxEntries files.
 func stateOf(repository string) string {
 	sum := sha256.New()
 	for _, dir := range lenders(repository) {
@@ -175,12 +175,12 @@ func stateOf(repository string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// contents are the names in a git directory below which there are contents of files. A
-// patch and the message of a commit are files that can hold some; the rest are directories.
+// contents are the names in a git directory that have contents of files: two files, which are a
+// patch and the message of a commit, and directories.
 var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// Contents lists what holds contents of a repository, and what it borrows from. What is
-// behind links is under its real name.
+// Contents lists the directories and files with contents of a repository, and the directories it
+// borrows objects from, without symbolic links in their paths.
 func Contents(repository string) (out []string) {
 	names := lenders(repository)
 	for _, dir := range gitDirs(repository) {
@@ -196,12 +196,11 @@ func Contents(repository string) (out []string) {
 	return out
 }
 
-// maxWorktrees is how many linked worktrees of a repository are looked at; tests have it
-// be fewer.
+// maxWorktrees is how many linked worktrees of a repository are looked at; tests lower it.
 var maxWorktrees = 1000
 
-// gitDirs are the git directories of all worktrees, the shared one first. If there are too
-// many worktrees, one more than [maxWorktrees] is among them.
+// gitDirs returns the git directories of all worktrees, the common one first. If there are too
+// many worktrees, it returns one more than [maxWorktrees].
 func gitDirs(repository string) []string {
 	dirs := []string{repository}
 	name := filepath.Join(repository, "worktrees")
@@ -222,8 +221,8 @@ func gitDirs(repository string) []string {
 	return dirs
 }
 
-// lenders are the directories of objects that a repository borrows from, whether they are
-// there or not.
+// lenders returns the directories of objects that a repository borrows from, see
+// info/alternates, even if they do not exist.
 func lenders(repository string) (out []string) {
 	const most = 32 // as many as are read of
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
@@ -236,9 +235,9 @@ func lenders(repository string) (out []string) {
 	return out
 }
 
-// Common is the git directory that worktrees share, by the name of a git directory or of
-// a file .git that leads to one. top is where the files of the main worktree are, if the
-// name tells. An empty repository: there is none.
+// Common returns the common git directory of a repository, by the name of a git directory, or of a
+// file .git that leads to one. It is empty if there is no repository. top is the directory of the
+// main worktree, if the name tells.
 func Common(name string) (repository, top string) {
 	if filepath.Base(name) == ".git" {
 		top = filepath.Dir(name)
@@ -260,10 +259,9 @@ func Common(name string) (repository, top string) {
 	return real, top
 }
 
-// Tops lists where the files of a repository are, of all its worktrees: where its place
-// and its configuration say, where the linked ones are, and where somebody else knows. ok
-// is false if it cannot be told: then they can be anywhere. What a configuration includes
-// is not read.
+// Tops lists the top directories of all worktrees of a repository: those in main, the one that its
+// place or its configuration names, and the linked ones. ok is false if there may be others, so
+// that its files can be anywhere. Included configurations are not read: with one, ok is false.
 func Tops(repository string, main ...string) (tops []string, ok bool) {
 	add := func(top string) { tops = append(tops, filepath.Dir(Real(filepath.Join(top, ".git")))) }
 	for _, top := range main {
@@ -302,8 +300,8 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 	return tops, ok
 }
 
-// Hidden lists which paths of a repository are hidden, from the top of any of its worktrees,
-// of which a main and a linked one can be known. ok is false if it cannot be told.
+// Hidden lists the paths of a repository that are hidden, relative to the top of any of its
+// worktrees; main and linked may name two of them. ok is false if its worktrees are not all known.
 func Hidden(repository, main, linked string, hidden []string) (found []string, ok bool) {
 	tops, ok := Tops(repository, main)
 	ok = ok && len(tops) > 0
@@ -320,7 +318,7 @@ func Hidden(repository, main, linked string, hidden []string) (found []string, o
 	return found, ok
 }
 
-// Real is a path without links to the directories that it is in, whether they exist or not.
+// Real returns a path without links in its directories, which need not exist.
 func Real(name string) string {
 	dir := filepath.Dir(name)
 	if dir == name {
@@ -333,15 +331,15 @@ func Real(name string) string {
 	return filepath.Join(real, filepath.Base(name))
 }
 
-// first is the first line of a file.
+// first returns the first line of a file.
 func first(name string) string {
 	text, _ := small(name)
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimRight(line, "\r")
 }
 
-// small reads a file that is as small as git takes for one that leads somewhere, and
-// nothing that is none.
+// small reads a regular file of at most 1 MiB, such as those by which git finds another
+// directory.
 func small(name string) (string, error) {
 	const most = 1 << 20
 	st, err := os.Stat(name)
