@@ -15,13 +15,13 @@ import (
 // goneMark begins the names of trees that wait for their removal.
 const goneMark = "stockade-gone-"
 
-// Discard removes a tree in the background, see [RemoveAll]. Before it returns, the
-// tree has a name of its own in bin, a directory on the same file system, where
-// [Sweep] of a later process finds what this one does not get to. No tree is no error.
+// Discard removes a directory tree in the background, see [RemoveAll]. Before it returns, it
+// moves the tree into bin, a directory on the same file system, where [Sweep] of a later
+// process finds what this process does not get to remove. A missing tree is no error.
 func Discard(dir, bin string) error {
 	away := filepath.Join(bin, goneMark+rand.Text())
 	err := os.Rename(dir, away)
-	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // its ".." becomes another
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // a move writes its ".."
 		err = os.Rename(dir, away)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,8 +33,8 @@ func Discard(dir, bin string) error {
 	return err
 }
 
-// Sweep removes in the background what other processes of this user have discarded into
-// bin, and have not removed.
+// Sweep removes in the background the trees in bin that other processes of this user have
+// discarded, and not removed.
 func Sweep(bin string) {
 	entries, _ := os.ReadDir(bin)
 	for _, e := range entries {
@@ -47,8 +47,7 @@ func Sweep(bin string) {
 	}
 }
 
-// AwaitRemovals waits for the removals that this process has begun, and no longer than
-// the limit.
+// AwaitRemovals waits until the removals of this process are done, at most for the limit.
 func AwaitRemovals(limit time.Duration) {
 	removals.mu.Lock()
 	idle := removals.idle
@@ -62,7 +61,7 @@ func AwaitRemovals(limit time.Duration) {
 	}
 }
 
-// removals are those of this process, one at a time.
+// removals is the queue of trees that this process removes, one at a time.
 var removals struct {
 	mu      sync.Mutex
 	waiting []string      // the first is being removed

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll is [os.RemoveAll] also where there are directories that may not be
-// written, as in Go's module cache, or looked into. It follows no link. What it takes
-// grows with the number of names, however deep they lie.
+// RemoveAll is [os.RemoveAll] that also removes directories without permission to write or
+// search them, such as those of Go's module cache. It follows no link. Its time grows with the
+// number of names, and not with their depth.
 func RemoveAll(dir string) error {
 	up, name := filepath.Split(filepath.Clean(dir))
 	parent, err := unix.Open(cmp.Or(up, "."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -31,19 +31,19 @@ func RemoveAll(dir string) error {
 	return nil
 }
 
-// remover removes a tree. It moves each directory that holds something into the pile,
-// and goes on with those that lie there.
+// remover removes a tree. It moves each directory that is not empty into the pile, and then
+// empties the directories there one after the other.
 type remover struct {
 	top      int
 	pile     int    // a directory in top; -1: there is none
 	pileName string // in top
-	lifted   uint64 // how many directories were moved there: 0, 1, ...
+	lifted   uint64 // how many directories were moved there; their names are 0, 1, ...
 	buf      []byte
 	err      error // the first
 }
 
 const (
-	maxPasses   = 100 // through a directory in which others make new names
+	maxPasses   = 100 // over a directory in which others keep making files
 	removeBytes = 32 << 10
 )
 
@@ -74,7 +74,7 @@ func removeAt(parent int, name string) error {
 	return nil
 }
 
-// clear removes what lies in the pile under a name.
+// clear removes a directory of the pile.
 func (r *remover) clear(name string) error {
 	dir, err := enter(r.pile, name)
 	if err == nil {
@@ -84,8 +84,8 @@ func (r *remover) clear(name string) error {
 	return unlink(r.pile, name)
 }
 
-// empty takes everything out of a directory. It goes through it again as long as that
-// helps: some file systems pass over names when others are removed.
+// empty removes all that a directory holds. It lists the directory again as long as that
+// helps: some file systems skip names when others are removed during the listing.
 func (r *remover) empty(dir int) {
 	for pass, some := 0, true; some && pass < maxPasses; pass++ {
 		some = false
@@ -115,7 +115,7 @@ func (r *remover) empty(dir int) {
 	}
 }
 
-// lift moves a directory to the pile.
+// lift moves a directory into the pile.
 func (r *remover) lift(dir int, name string) error {
 	if r.pile < 0 {
 		r.pileName = ".stockade-" + rand.Text()
@@ -127,7 +127,7 @@ func (r *remover) lift(dir int, name string) error {
 			return err
 		}
 	}
-	// Its "..", which becomes another, is a part of it.
+	// A move writes its "..", for which the owner needs write permission.
 	err := ownRights(dir, name)
 	if err == nil {
 		err = unix.Renameat(dir, name, r.pile, strconv.FormatUint(r.lifted, 10))
@@ -144,8 +144,8 @@ func (r *remover) note(err error) {
 	}
 }
 
-// unlink removes a file, a link or an empty directory. ENOTEMPTY is a directory that
-// holds something.
+// unlink removes a file, a link or an empty directory. For a directory that is not empty it
+// returns ENOTEMPTY.
 func unlink(dir int, name string) error {
 	try := func(flags int) error {
 		_, err := again(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
@@ -172,7 +172,7 @@ func enter(dir int, name string) (int, error) {
 	})
 }
 
-// ownRights gives its owner all rights in a directory.
+// ownRights gives the owner all permissions for a directory.
 func ownRights(dir int, name string) error {
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -191,7 +191,7 @@ func ours(fi os.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// removeGone is [RemoveAll] unless another process does it.
+// removeGone calls [RemoveAll], unless another process is removing the tree.
 func removeGone(dir string) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err == nil { // otherwise it may be one that cannot be listed yet
