@@ -18,11 +18,11 @@ import (
 // idle is how long a helper waits for the next command: it holds what is mounted.
 const idle = time.Minute
 
-// closeGrace is how long [Jail.Close] waits for what is being removed.
+// closeGrace is how long [Jail.Close] waits for running removals.
 const closeGrace = time.Second
 
-// startGrace is how long the start of a helper for the next command may take.
-// That may be waiting for it.
+// startGrace is how long the start of a helper for the next command may take. That command may
+// be waiting for it.
 const startGrace = 10 * time.Second
 
 // waiting is a helper that was started ahead for the next command of a plan.
@@ -37,9 +37,9 @@ func (n *waiting) fits(p plan) bool {
 		!slices.ContainsFunc(n.helper.stages, func(l *stage.Layer) bool { return !l.Current() })
 }
 
-// found are the files behind the names of the plan: those that the helper has opened,
-// which may be others than there were when the plan was made. It holds them, so that
-// no other file has their numbers.
+// found returns the files behind the names of the plan: those that the helper has opened,
+// which may differ from those when the plan was made. While the helper holds them open, no
+// other file gets their inode numbers.
 func (n *waiting) found() [][2]uint64 {
 	out := slices.Clone(n.plan.found)
 	copy(out, n.helper.ready.Found)
@@ -134,8 +134,8 @@ func (h *helper) noteLayers() {
 	}
 }
 
-// unlayer shows what there would be layers on where there are none: as it is, or
-// what the layer has alone. It returns the links of a home that is elsewhere.
+// unlayer replaces layers, where they cannot be mounted, with binds: of the directory as it
+// is, or of the layer's Alone. It returns the links for a home that is elsewhere.
 func (p plan) unlayer(w *wire.World) map[string]string {
 	links := maps.Clone(p.links)
 	w.Binds = slices.Clone(w.Binds)
@@ -151,10 +151,9 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	return links
 }
 
-// after sees a helper off that has run its command, and starts one for the next
-// command, which is probably like the last one. Nobody waits for either, to undo
-// namespaces takes the kernel longer than most of the rest, but a command that
-// would start another one meanwhile.
+// after ends a helper whose command has run, and starts one for the next command, which is
+// probably like the last one. Nobody waits for this, because the kernel is slow to undo
+// namespaces; only a command that needs a new helper meanwhile waits.
 func (j *Jail) after(used *helper, p plan) {
 	waits := false
 	if len(p.layers) > 0 {

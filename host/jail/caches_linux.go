@@ -14,40 +14,39 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// cache is what commands see of the user's for one kind of toolchain. All names
-// are below the home, and what is not there is left out. Credentials are in none.
+// cache is the files of the user that commands see for one toolchain. Names are relative to
+// the home; those that do not exist are left out. None holds credentials.
 type cache struct {
 	name string
-	// layers are directories that a command may change, as far as it can see.
+	// layers are directories that commands may change, each in a layer over the user's.
 	layers map[string]content
-	shown  []string // patterns of what can be read
+	shown  []string // patterns of directories for reading
 	bin    []string // of shown, directories for PATH
-	// offline are variables that make the tool say at once that there is no network,
-	// and take what the cache has.
+	// offline are environment variables that make the tool report at once that there is no
+	// network, and use its cache.
 	offline []string
 }
 
-// content says what a layer holds, so whose it is.
+// content says what a layer holds, and so who may share it.
 type content int
 
 const (
-	// fetched comes from registries: builds compile it, and tools run some of it.
+	// fetched is downloaded from registries: builds compile it, and tools run some of it.
 	fetched content = iota
-	// built is what a build leaves, and the next one takes. It is of no use where it
-	// cannot be changed.
+	// built is left by one build for the next. It is of no use where it cannot be changed.
 	built
 )
 
-// unasked names those that share a layer with commands that had no yes to what they may.
+// unasked names the layers that are shared by commands without extra rights.
 const unasked = "unasked"
 
-// shared says with whom a command shares a layer of that content, whose other commands
-// then see what it adds, and whether it adds anything. Others have other layers. What no
-// command may add to is the user's, as it is, and what is written over it goes with the
-// command.
+// shared returns the name of the group that a command shares layers of this content with, and
+// whether the command adds to them: other commands of the group then see what it adds. Other
+// groups have other layers. A layer that no command may add to shows the user's directory, and
+// what a command writes over it is gone after the command.
 //
-// So nothing comes from a command into one that has more rights: not into what is
-// compiled there, and not into what is run.
+// So nothing passes from a command to one with more rights, neither into what that one
+// compiles nor into what it runs.
 func (c content) shared(e policy.Exec) (with string, adds bool) {
 	switch {
 	case c == fetched:
@@ -60,7 +59,7 @@ func (c content) shared(e policy.Exec) (with string, adds bool) {
 	return with, len(e.Opened) == 0 // or a secret could be in there
 }
 
-// layer is a directory of a cache, as a command has it.
+// layer is a directory of a cache as one command has it.
 type layer struct {
 	path  string // of the host
 	with  string
@@ -68,11 +67,11 @@ type layer struct {
 	alone bool // it is of no use where it cannot be changed
 }
 
-// key is where the layer is below a store.
+// key is the path of the layer, relative to its store.
 func (s layer) key() string { return filepath.Join(s.with, filepath.Base(s.path)) }
 
-// caches is in the order of their directories in PATH. Of ~/.npm there is nothing
-// that logs, and of ~/.cargo nothing that could hold a token.
+// caches are sorted by the order of their directories in PATH. Logs of ~/.npm are left out,
+// and files of ~/.cargo that could hold a token.
 var caches = []cache{
 	{
 		name: "go", layers: map[string]content{"go/pkg/mod": fetched, ".cache/go-build": built},
@@ -95,8 +94,8 @@ var caches = []cache{
 	},
 }
 
-// addCaches adds the caches and toolchains of the user's to a plan. Whatever has
-// to do with a mount of the grant, or with what it masks, is as the grant says.
+// addCaches adds the user's caches and toolchains to a plan. It leaves out directories that
+// overlap with a mount of the grant, or with a masked path.
 func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 	w, home := &p.world, p.home
 	if w.UID != os.Getuid() || w.NewRoot && w.Home != home {
@@ -188,8 +187,8 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 	p.path = strings.Join(append(bin, path), ":")
 }
 
-// hasKept reports whether there is something in the store of a layer that the user does
-// not have. Without it, whoever may not add to it has a home of its own for that.
+// hasKept reports whether the store has a layer for a directory that the user does not have.
+// If there is none, a command that may not add to it gets a directory in its own home instead.
 func (p *plan) hasKept(l layer) bool {
 	_, err := os.Lstat(filepath.Join(p.store, l.key()+".alone"))
 	return err == nil

@@ -185,8 +185,8 @@ func (p *plan) environment(w wire.World, dir string) []string {
 	return env
 }
 
-// part lets the layers of a command that has ended go. What it has written there waits
-// for what becomes of its call, if that is not decided: with a set.
+// part releases the layers of a command that has ended. If its call has a set that is not
+// decided yet, what it has written to them waits for that.
 func (j *Jail) part(h *held, set *stage.Set, keep bool) {
 	if h == nil {
 		return

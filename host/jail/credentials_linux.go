@@ -15,16 +15,16 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// What is read of a configuration, how long a credential can be with what is around it, and
-// all of them. What is beyond that is not taken out.
+// Limits in bytes: of the configuration that is read, of a credential with the text around it,
+// and of all credentials. Credentials beyond these limits are not redacted.
 const (
 	maxConfigBytes     = 1 << 20
 	maxCredentialBytes = 4 << 10
 	maxCredentials     = 128 << 10
 )
 
-// credentialURL finds the user and the password in URLs, https://USER:PASSWORD@HOST and
-// https://TOKEN@HOST, and credentialLine a key with its value, with what stands between.
+// credentialURL matches the user and the password in URLs, https://USER:PASSWORD@HOST and
+// https://TOKEN@HOST; credentialLine matches a key, the separator and the value.
 var (
 	credentialURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://([^\s/"'\\]+)(@[^\s/@"'\\]*)`) })
 	credentialLine = sync.OnceValue(func() *regexp.Regexp {
@@ -32,16 +32,16 @@ var (
 	})
 )
 
-// isCredential reports whether git, or what is added to it, keeps a credential in a key.
+// isCredential reports whether git, or an extension of git, keeps a credential under a key.
 // The name is the last part of the key, in lower case.
 func isCredential(name string) bool {
 	return slices.Contains([]string{"extraheader", "pass", "smtppass", "dbpass", "password", "secret"}, name) || strings.HasSuffix(name, "token")
 }
 
-// ownCredentials makes known which credentials the repository of a workspace has in its
-// configuration, each in its URL or behind its key: git has to read the file, and the
-// output of the command need not repeat them. The repository is that at the root of the
-// mounts in which the command runs; what others below have said is text like any other.
+// ownCredentials adds the credentials in the git configuration of the workspace to a redactor,
+// each with the URL or the key around it: git has to read the file, and the output of the
+// command need not repeat them. The configuration is the one at the root of the mounts in
+// which the command runs; those of repositories below are text like any other.
 func (p *plan) ownCredentials(dir string, own *redact.Redactor) {
 	for _, m := range p.mounts {
 		if !paths.In(dir, m.Host) {
@@ -58,8 +58,8 @@ func (p *plan) ownCredentials(dir string, own *redact.Redactor) {
 	}
 }
 
-// credentialsIn are the places of a configuration that hold credentials, as it has them
-// and as git lists them.
+// credentialsIn returns the credentials of a configuration with the text around them, as
+// written in the file and as git prints them.
 func credentialsIn(config string) (places []redact.Place) {
 	left := maxCredentials
 	add := func(before, value, after string) {

@@ -17,29 +17,29 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// closedHistory is a repository whose contents the command does not see.
+// closedHistory is a repository whose contents are hidden from the command.
 type closedHistory struct {
 	repository string
-	hidden     string   // a hidden path in its files; empty: its history looks as if it held secrets
-	anywhere   bool     // it cannot be told whether that is in its files
-	names      []string // of these
+	hidden     string   // a path among its files that the policy hides; empty: its history seems to hold secrets
+	anywhere   bool     // it is not known whether hidden is among its files
+	names      []string // files in its history that look like secrets
 }
 
-// shows reports whether a path is in a directory that the command is given.
+// shows reports whether a path is in a directory that is mounted for the command.
 func (p *plan) shows(name string) bool {
 	return slices.ContainsFunc(p.mounts, func(m policy.Mount) bool { return paths.In(name, m.Host) })
 }
 
-// closeHistories takes the contents of repositories from the command: of those with a
-// hidden path in them, and of those that hold what looks like a secret, unless an
-// answer or a rule lets commands read it. The error is a [policy.HistoryError] where it
-// has to be looked at one first, or a person to be asked.
+// closeHistories hides contents of repositories from the command: of those with a path among
+// their files that the policy hides, and of those whose history seems to hold secrets, unless
+// an answer or a rule lets commands read it. The error is a [policy.HistoryError] if a history
+// has to be examined first, or a person has to be asked.
 func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.Store, c *wire.Command) error {
 	found := b.seen.Repositories
-	for _, m := range p.mounts { // the likely ones, if not all was looked at
+	for _, m := range p.mounts { // the likely ones, in case not everything was looked at
 		found = append(found, filepath.Join(m.Host, ".git"))
 	}
-	tops := map[string][]string{} // where the files of a repository are that leads there
+	tops := map[string][]string{} // tops of main worktrees, by git directory
 	for _, name := range found {
 		repository, top := githistory.Common(name)
 		real, _ := filepath.EvalSymlinks(name) // it can have objects, too
@@ -49,7 +49,7 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 			}
 		}
 	}
-	for _, dir := range known.Among(p.shows) { // a command may have made something else of it
+	for _, dir := range known.Among(p.shows) { // git may not take it for a repository any more
 		if _, ok := tops[dir]; !ok {
 			tops[dir] = nil
 		}
@@ -83,8 +83,9 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 	return nil
 }
 
-// judge decides about what looks like a secret in one history. At tier 1, where such
-// files are not hidden either, each command is asked about, and the question says so.
+// judge decides whether commands may read a history that seems to hold secrets. At tier
+// 1, which does not hide such files either, each command is asked about, and the
+// question says so.
 func (b *before) judge(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
 	effect := terms.History(repository)
 	if effect == policy.Allow || terms.Tier < policy.TierConfined {
@@ -102,8 +103,9 @@ func (b *before) judge(repository string, terms policy.Exec, known *githistory.S
 	}
 }
 
-// hiddenIn is a hidden path among the files of a repository; empty: there is none. Where
-// it cannot be told which files these are, they can be anywhere.
+// hiddenIn returns a path among the files of a repository that the policy hides; empty
+// if there is none. anywhere says that its worktrees are not all known, so that any path
+// may be among them.
 func hiddenIn(repository string, main, hidden []string) (path string, anywhere bool) {
 	if len(hidden) == 0 {
 		return "", false
@@ -117,8 +119,8 @@ func hiddenIn(repository string, main, hidden []string) (path string, anywhere b
 	return "", false
 }
 
-// historyHints says which contents were kept from the command, and what would show them:
-// where it has failed, and where nobody was told before.
+// historyHints notes which repositories were hidden from the command, and what would show
+// them: if the command has failed, or if the repository was not mentioned before.
 func (j *Jail) historyHints(b *before, ended *effect.Ended) {
 	for _, h := range b.closed {
 		if _, told := j.told.LoadOrStore(h.repository, true); told && ended.Code != nil && *ended.Code == 0 {

@@ -60,12 +60,12 @@ type Options struct {
 	// Layers is a directory for what commands write to caches of the user's.
 	// Empty: they have no caches.
 	Layers string
-	// Histories is what is known of the histories of repositories. Nil: what this process
-	// finds out.
+	// Histories has what is known of the histories of repositories. Nil: only what this
+	// process finds out.
 	Histories *githistory.Store
-	// Caches are those of [CacheNames] that commands may use, with the toolchains
-	// of the home that go with them. What a command changes in a cache it alone sees,
-	// and some of it later commands in the same directory. Unknown names mean nothing.
+	// Caches are those of [CacheNames] that commands may use, with the toolchains in the home
+	// that go with them. What a command changes in a cache is for itself alone, and some of it
+	// for later commands in the same directory. Unknown names are ignored.
 	Caches []string
 
 	// Areas are directories in which the changes of staged commands can be kept, the
@@ -211,7 +211,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	return ended, nil
 }
 
-// unused gives back the permission of a command that did not run, and can begin again.
+// unused gives a permission back if its command did not run, and can be started again.
 func unused(grant policy.Grant, err error) {
 	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
 		grant.ReturnExec()

@@ -23,44 +23,44 @@ import (
 )
 
 const (
-	// keepLayers is how long the layers of a workspace are kept that nobody uses.
+	// keepLayers is how long unused layers of a workspace are kept.
 	keepLayers = 30 * 24 * time.Hour
-	// measureLayers is how long sizes are believed that were added up.
+	// measureLayers is how long measured sizes are believed.
 	measureLayers = time.Hour
-	// once is the beginning of the names of what one command has for itself.
+	// once is the prefix of the directories that belong to one command.
 	once = "once-"
 )
 
-// layerStore is the name of the directory where the layers of a workspace are kept.
-// What was written over something is of no use alone.
+// layerStore returns the directory in parent where the layers of a workspace are kept. layered
+// is a part of its name: a layer that was written over a directory is of no use without it.
 func layerStore(parent, home, workspace string, layered bool) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v\x00kept", home, workspace, layered)) // others were made before, otherwise
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v\x00kept", home, workspace, layered)) // "kept": older stores have another form
 	return filepath.Join(parent, hex.EncodeToString(sum[:16]))
 }
 
-// held are the layers of one command: what others have written, in a store that stays
-// as long as it is held, and directories for what the command itself writes. That is
-// moved into the store when it is known that it may be kept.
+// held is the layers of one command: what other commands have written, in a store that stays
+// while its lock is held, and directories for what the command itself writes. These are moved
+// into the store once it is known that they may be kept.
 type held struct {
 	store  string
 	lock   *flock.Flock // of the store, shared with others
-	dir    string       // of the command's own, in the store
+	dir    string       // the command's own directory, in the store
 	layers []heldLayer
-	most   amount // that a layer may have
-	total  amount // that all layers of all workspaces may have
-	all    amount // that these had when the command began
+	most   amount // the limit of a layer
+	total  amount // the limit of all layers of all workspaces together
+	all    amount // the size of all layers when the command began
 }
 
 type heldLayer struct {
 	layer
 	wire.Layer
-	kept string // the directory in the store
+	kept string // its directory in the store
 	had  amount
-	// direct says that nothing could lie over kept: the command writes there.
+	// direct says that no overlay could be mounted over kept: the command writes into it.
 	direct bool
 }
 
-// holdLayers gives the layers of a command their directories.
+// holdLayers makes the directories for the layers of a command.
 func holdLayers(store string, layers []layer) (_ *held, err error) {
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return nil, err
@@ -99,9 +99,9 @@ func holdLayers(store string, layers []layer) (_ *held, err error) {
 
 func (h *held) parent() string { return filepath.Dir(h.store) }
 
-// prepare makes a store, or empties it: after a crash of the system nobody knows what is
-// in it, because nothing waits for the disk. Its file "boot" says which boot it is of.
-// Nobody else holds the store.
+// prepare makes a store, or empties it if it is from an earlier boot: its files are not synced
+// to disk, so that a crash of the system leaves anything in them. The file "boot" has the id
+// of the boot. Nobody else holds the store.
 func (h *held) prepare() error {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -116,12 +116,12 @@ func (h *held) prepare() error {
 	return errors.Join(os.Mkdir(h.store, 0o700), os.WriteFile(mark, boot, 0o600), os.Chtimes(mark, never, never))
 }
 
-// never is the time of a store that nobody has counted yet.
+// never is the time of the file "boot" of a store that was not measured yet.
 var never = time.Unix(0, 0)
 
-// fit finds the limits, counts what is in the store if nobody has done so for long, and
-// makes room. What has little room left begins again. The time of the file "boot" is when
-// the store was counted.
+// fit sets the limits, measures the store if that was long ago, and makes room. It drops
+// layers that have more than three quarters of their limit. The time of the file "boot" is
+// when the store was measured.
 func (h *held) fit() error {
 	mark := filepath.Join(h.store, "boot")
 	st, err := os.Stat(mark)
@@ -150,7 +150,7 @@ func (h *held) fit() error {
 	return err
 }
 
-// measure finds what all layers have, and what one may have: more where more is free.
+// measure sets the size of all layers, and the limits, which are lower if little disk is free.
 func (h *held) measure() {
 	h.all = amount{}
 	stores, _ := filepath.Glob(filepath.Join(h.parent(), "*", "sizes"))
@@ -176,8 +176,8 @@ func (h *held) makeLayer(s layer) (l heldLayer, err error) {
 	}
 	name := filepath.Base(s.path)
 	l.Upper, l.Work = filepath.Join(h.dir, "upper-"+name), filepath.Join(h.dir, "work-"+name)
-	// What was written over something that is gone by now is a part of it, with marks
-	// of what was removed. The other way round it is whole.
+	// A layer that was written over a directory has only its changes, with marks for removed
+	// files: it is not used without the directory. One that was written alone is whole.
 	l.kept = filepath.Join(h.store, s.key())
 	alone := l.kept + ".alone"
 	if isNew {
@@ -195,12 +195,12 @@ func (h *held) makeLayer(s layer) (l heldLayer, err error) {
 	case s.alone || isNew:
 		l.Alone = l.Upper
 	}
-	// The layer has the mode of its upper directory.
+	// An overlay has the mode of its upper directory.
 	return l, errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode), makeDir(l.kept, mode))
 }
 
-// unveil has the directories of a layer that was written over nothing not hide what is
-// at their places by now.
+// unveil lets the directories of a layer that was written alone show those that are below them
+// by now, by removing their overlay marks.
 func unveil(layer string) {
 	_ = filepath.WalkDir(layer, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -210,7 +210,7 @@ func unveil(layer string) {
 	})
 }
 
-// makeDir makes a directory with a mode, if there is none.
+// makeDir makes a directory with a mode, unless it exists.
 func makeDir(dir string, mode fs.FileMode) error {
 	if st, err := os.Lstat(dir); err == nil && st.IsDir() {
 		return nil
@@ -218,8 +218,9 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, mode))
 }
 
-// end decides about what the command has written: what it may add is kept for those with
-// whom it shares a layer, or all is gone. It does not remove what is not kept.
+// end decides about what the command has written. With keep, what it may add to a layer is
+// moved into the store. The rest is lost, but is removed by [held.release] only, unless it was
+// written directly.
 func (h *held) end(keep bool) {
 	h.change(func(s sizes) {
 		all := h.all
@@ -238,14 +239,14 @@ func (h *held) end(keep bool) {
 					continue
 				}
 				s[key] = s[key].plus(own)
-				_ = errors.Join(makeDir(l.kept, 0o700), h.merge(l.Upper, l.kept)) // of what could not be moved, nothing is kept
+				_ = errors.Join(makeDir(l.kept, 0o700), h.merge(l.Upper, l.kept)) // what cannot be moved is lost
 			}
 		}
 	})
 }
 
-// change changes what is in the store, and what is noted of that. One process does so at
-// a time.
+// change calls f with the sizes of the store, to change these and the layers. One process
+// does so at a time.
 func (h *held) change(f func(sizes)) {
 	lock := flock.New(filepath.Join(h.store, "lock"))
 	if lock.Lock() != nil {
@@ -259,7 +260,7 @@ func (h *held) change(f func(sizes)) {
 	}
 }
 
-// release removes what the command had for itself, and lets go of the store.
+// release removes the command's own directory, and lets go of the store.
 func (h *held) release() {
 	h.discard(h.dir)
 	_ = h.lock.Unlock()
@@ -268,7 +269,8 @@ func (h *held) release() {
 // discard removes a directory in the background, and reports whether its name is free.
 func (h *held) discard(dir string) bool { return beneath.Discard(dir, h.parent()) == nil }
 
-// discardOnce removes what commands have left that had a store. Nobody holds it.
+// discardOnce removes the directories of commands that have ended from a store
+// that nobody holds.
 func (h *held) discardOnce(store string) {
 	left, _ := filepath.Glob(filepath.Join(store, once+"*"))
 	for _, dir := range left {
@@ -276,8 +278,8 @@ func (h *held) discardOnce(store string) {
 	}
 }
 
-// merge moves what an upper directory holds into one that was below it, so that this
-// becomes what both were together. Nobody else changes either meanwhile.
+// merge moves the content of an overlay's upper directory into its lower one, which then has
+// what the overlay showed. Nobody else changes either meanwhile.
 func (h *held) merge(upper, lower string) error {
 	if err := os.Chmod(upper, 0o700); err != nil {
 		return err
@@ -303,7 +305,7 @@ func (h *held) merge(upper, lower string) error {
 		if there && (e.IsDir() || have.IsDir()) {
 			h.discard(to)
 		}
-		if e.IsDir() { // one that may not be written cannot be moved either
+		if e.IsDir() { // a directory without write permission cannot be moved
 			err = errors.Join(os.Chmod(from, 0o700), os.Rename(from, to), os.Chmod(to, info.Mode().Perm()))
 		} else {
 			err = os.Rename(from, to)
@@ -315,14 +317,14 @@ func (h *held) merge(upper, lower string) error {
 	return nil
 }
 
-// opaque reports whether a directory of an overlay hides those below it.
+// opaque reports whether a directory of an overlay hides the one below it.
 func opaque(dir string) bool {
 	_, err := unix.Lgetxattr(dir, "user.overlay.opaque", make([]byte, 8))
 	return err == nil
 }
 
-// sweep removes what commands of processes that are gone have left, what nobody has used
-// for long, and of the rest what was used longest ago, until there is room.
+// sweep removes directories of commands whose processes are gone, stores that are unused for
+// keepLayers, and then the stores that are unused longest, until all layers fit into room.
 func (h *held) sweep(room amount) {
 	beneath.Sweep(h.parent())
 	used := func(lock string) (at time.Time) {
@@ -348,8 +350,8 @@ func (h *held) sweep(room amount) {
 	}
 }
 
-// hold holds the lock of a store with others, until it is unlocked or the process ends.
-// Whoever is alone with the store prepares it before. Nobody is for long.
+// hold takes a shared lock of a store, until it is unlocked or the process ends. A process
+// that is alone with the store prepares it first, which does not take long.
 func hold(store string, prepare func() error) (*flock.Flock, error) {
 	for {
 		l := flock.New(store + ".lock")
@@ -370,15 +372,15 @@ func hold(store string, prepare func() error) (*flock.Flock, error) {
 	}
 }
 
-// isAt reports whether the file that is locked has its name: whoever sweeps may have
-// removed it between our opening and our locking it.
+// isAt reports whether the locked file still has its name: sweep may have removed it after we
+// opened it, and before we locked it.
 func isAt(l *flock.Flock) bool {
 	ours, err := l.Stat()
 	there, statErr := os.Stat(l.Path())
 	return err == nil && statErr == nil && os.SameFile(ours, there)
 }
 
-// sizes are what the layers of a store have, by [layer.key].
+// sizes has the size of each layer of a store, by [layer.key].
 type sizes map[string]amount
 
 func sizesOf(store string) sizes {
@@ -389,7 +391,7 @@ func sizesOf(store string) sizes {
 	return out
 }
 
-// recount counts what there is.
+// recount measures all layers of a store.
 func (s sizes) recount(store string) {
 	clear(s)
 	dirs, _ := filepath.Glob(filepath.Join(store, "*", "*"))
@@ -409,7 +411,7 @@ func (s sizes) sum() (all amount) {
 	return all
 }
 
-// write replaces the file as a whole: others read it at any time.
+// write replaces the file "sizes" in one step, since others read it at any time.
 func (s sizes) write(store string) {
 	text, err := json.Marshal(s)
 	name := filepath.Join(store, "sizes")

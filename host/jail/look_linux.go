@@ -23,8 +23,8 @@ import (
 // maxNamed is how many files of a kind a note names.
 const maxNamed = 5
 
-// looked is what the look at a workspace may take; tests let it take less. thorough is
-// what it may take where a policy hides something, which any repository could remember.
+// looked is the budget for a look at a workspace; tests lower it. thorough is the budget if
+// the policy hides a path, which any repository could have in its history.
 var looked, thorough = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
 // before is what lies below the mounts of a command when it starts.
@@ -32,13 +32,13 @@ type before struct {
 	seen   *walk.Seen
 	at     time.Time
 	dir    string   // where the command runs: notes name files from there
-	hidden []string // that look like secrets
+	hidden []string // files hidden from the command that look like secrets
 	closed []closedHistory
 }
 
-// look looks at what the mounts of a command hold, and has the command see what it
-// may. Where nothing can be mounted, what is closed is kept instead, to be put
-// back. own comes to know the credentials of the repository.
+// look looks at the mounts of a command, and hides what it may not see. Without mount
+// namespaces, it keeps copies of closed files, to put them back later. It adds the credentials
+// of the repository to own.
 func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*before, error) {
 	b := &before{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
@@ -84,13 +84,13 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor
 	return b, nil
 }
 
-// lookAgain is how long after a look what a command sees is looked at again. Of its time
-// a command gives up a hundredth for that at most. Tests look sooner.
+// lookAgain is how soon the files that a command sees are looked at again. Looking takes at
+// most a hundredth of the command's time. Tests lower it.
 var lookAgain = time.Second
 
-// appears returns a check that no file has come to look like a secret since the command
-// was given what it may not see: by somebody else, in what the command itself cannot
-// change at once.
+// appears returns a check that fails if a file looks like a secret now, and did not when the
+// command started. It looks where the command cannot change files itself, so that somebody
+// else must have changed it.
 func (b *before) appears(ctx context.Context, p *plan, terms policy.Exec) func() error {
 	var roots []walk.Root
 	for _, m := range p.mounts {

@@ -2,5 +2,5 @@
 
 package jail
 
-// UserNamespace is empty: this system has no such namespaces.
+// UserNamespace returns an empty string: this system has no user namespaces.
 func UserNamespace() string { return "" }

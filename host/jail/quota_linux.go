@@ -13,30 +13,30 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 )
 
-// amount is what files take of a disk.
+// amount is a use of the disk: bytes, and names in directories.
 type amount struct{ Bytes, Names int64 }
 
-// layerQuota is what a layer may have, and never more than half of what is free. All
-// layers together may have allLayers times as much.
+// layerQuota is the limit of a layer, lower if that is more than half of what is free. The
+// limit of all layers together is allLayers times as much.
 var layerQuota = amount{4 << 30, 400_000}
 
 const allLayers = 3
 
-// othersTake is what others may take of the disk while a command runs.
+// othersTake is how much of the disk others may take while a command runs.
 var othersTake = amount{1 << 30, 100_000}
 
 func (a amount) plus(b amount) amount { return amount{a.Bytes + b.Bytes, a.Names + b.Names} }
 
 func (a amount) part(n, of int64) amount { return amount{a.Bytes * n / of, a.Names * n / of} }
 
-// atMost is the less of each.
+// atMost returns the lower of both numbers, each.
 func (a amount) atMost(b amount) amount { return amount{min(a.Bytes, b.Bytes), min(a.Names, b.Names)} }
 
-// over reports whether there is more of either.
+// over reports whether one of the numbers is higher.
 func (a amount) over(most amount) bool { return a.Bytes > most.Bytes || a.Names > most.Names }
 
-// freeIn is what is free where a directory is. Where a file system does not count names, it
-// has room for any number.
+// freeIn returns what is free on the file system of a directory. A file system that does not
+// count inodes has room for any number of names.
 func freeIn(dir string) amount {
 	var sys unix.Statfs_t
 	if unix.Statfs(dir, &sys) != nil {
@@ -48,8 +48,8 @@ func freeIn(dir string) amount {
 	return amount{int64(sys.Bavail) * sys.Bsize, int64(sys.Ffree)}
 }
 
-// measure counts what there is in a directory. What cannot be counted is an error: it
-// would be a place to hide in.
+// measure adds up the files in a directory. It fails if some cannot be counted: a command
+// could hide files there.
 func measure(dir string) (n amount, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && name != dir {
@@ -67,17 +67,16 @@ func measure(dir string) (n amount, err error) {
 	return n, err
 }
 
-// stopped is the cause of the end of a command that a check has ended; its text is for
-// whoever reads the result.
+// stopped is the error of a check that has ended a command. Its text is for
+// readers of the result.
 type stopped struct {
 	why    string
-	unsaid bool // nor does the result hold what the command has written
+	unsaid bool // the result does not have the output of the command either
 }
 
 func (s *stopped) Error() string { return "the command was ended: " + s.why }
 
-// noteStop reports whether it was a check that has ended a command, and says so in its
-// result.
+// noteStop reports whether a check has ended a command, and notes the reason in the result.
 func noteStop(why error, ended *effect.Ended) bool {
 	s, ok := errors.AsType[*stopped](why)
 	if !ok {
@@ -90,13 +89,13 @@ func noteStop(why error, ended *effect.Ended) bool {
 	return true
 }
 
-// recount is how long layers are not counted of which nothing says that they grow.
+// recount is how often layers are measured while free disk space does not shrink.
 const recount = 5 * time.Second
 
-// check returns what says, each time that it is called, whether the command has written
-// too much. It counts when there is noticeably less room on the disk, and now and then:
-// others, or the command itself, may give back elsewhere what is taken here. Much less room
-// than layers account for is in files that are open and have no name any more.
+// check returns a function that measures the layers and fails if the command has written too
+// much. It measures when free disk space shrinks noticeably, and at intervals, since space may
+// be freed elsewhere at the same time. If far more space is gone than the layers grew by,
+// files outside of them take it, or open files without a name.
 func (h *held) check() func() error {
 	if h == nil { // it has no layers
 		return func() error { return nil }
@@ -122,8 +121,8 @@ func (h *held) check() func() error {
 	}
 }
 
-// count fails if a layer has become too large, or all of them together. grown is by how
-// much all have.
+// count fails if a layer, or all layers together, have become too large. grown is by how much
+// all layers have grown since the command began.
 func (h *held) count() (grown amount, _ error) {
 	all := h.all
 	for _, l := range h.layers {

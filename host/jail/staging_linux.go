@@ -155,13 +155,13 @@ var maxStaged uint64 = 8 << 30
 
 var errFull = &stopped{why: "it has taken too much room on the disk where what it changes is kept apart"}
 
-// errFiles is of a command that the helper has ended.
+// errFiles is the error of a command that the helper has ended because of its open files.
 var errFiles = &stopped{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
 
-// leastRoom is what a command has to leave, or else it is told that the disk is full.
+// leastRoom is how many bytes must be free, or else the result notes that the disk is full.
 const leastRoom = 1 << 20
 
-// full says which directories that the command may change have no room left.
+// full returns a note for each directory that the command may change and whose disk is full.
 func (p plan) full() (notes []string) {
 	for _, m := range p.mounts {
 		if free := freeIn(m.Host); m.Write && free.Bytes < leastRoom {
@@ -171,8 +171,8 @@ func (p plan) full() (notes []string) {
 	return notes
 }
 
-// room returns a check that there is not that much less room in a directory. That
-// others take it at the same time cannot be told apart.
+// room returns a check that fails if free space has shrunk by maxStaged, or by half if that is
+// less. Space that others take at the same time counts, too.
 func room(dir string) func() error {
 	begin := freeIn(dir)
 	least := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
@@ -184,8 +184,8 @@ func room(dir string) func() error {
 	}
 }
 
-// watched returns a context that ends with the error of a check, which are made again
-// and again. Stop returns that error, and no check is made any more when it does.
+// watched returns a context that ends with the first error of the checks, which run every 100
+// ms. stop ends the checks, and returns the error that has ended the context, or nil.
 func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ticker, done := time.NewTicker(100*time.Millisecond), make(chan struct{})

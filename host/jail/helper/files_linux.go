@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how often the open files of the command are counted. Until then it can
-// open more than it may.
+// lookEvery is how often the open files of the command are counted. In between, it can
+// exceed its limit.
 const lookEvery = 100 * time.Millisecond
 
-// openFiles reports whether all that runs of the command has more files open than most.
-// Those of a thread are those of its process: see the filter of system calls.
+// openFiles reports whether the processes of the command have more than most files open
+// together. Threads share the open files of their process: the seccomp filter sees to it.
 func openFiles(most uint64) bool {
 	if without("open files") {
 		return false
@@ -44,8 +44,8 @@ func openFiles(most uint64) bool {
 // maxUnseen is how many files a process counts for whose files cannot be looked at.
 const maxUnseen = 1024
 
-// processes are those of the command: all others in the pid namespace of this process,
-// or those that descend from it.
+// processes returns the processes of the command: all others in the pid namespace of this
+// process, or else its descendants.
 func processes() (out []string) {
 	if os.Getpid() == 1 {
 		all, _ := names("/proc")

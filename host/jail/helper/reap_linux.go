@@ -57,10 +57,9 @@ func end() {
 	}
 }
 
-// reap waits for the command, ends what it has left behind, and waits for that.
-// The end of the host ends the command, too. Whoever loses its parent becomes a
-// child of this process: when there is none, nothing is left. A command that has more
-// files open than it may is ended.
+// reap waits for the command, kills the processes that it has left behind, and waits for them.
+// It kills the command if the host ends, or if it has more files open than it may. Orphans
+// become children of this process: when it has none, nothing is left.
 func reap(command int, mostFiles uint64) (out wire.Ended) {
 	type death struct {
 		pid    int

@@ -203,12 +203,12 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	return nil
 }
 
-// ofMachine are files of /proc that tell of other users and their processes: which
-// keys these have, and what waits for what.
+// ofMachine are files of /proc about other users and their processes: their keys, and what
+// their processes wait for.
 var ofMachine = []string{"keys", "key-users", "timer_list", "sched_debug", "latency_stats"}
 
-// watch leaves the user half of what may be watched with inotify: what the command
-// watches counts outside, too. Without that bound the command works all the same.
+// watch limits the command to half of the inotify instances and watches of the user, which
+// count outside, too. If that fails, the command runs without this limit.
 func watch(proc string) {
 	for _, name := range []string{"instances", "watches"} {
 		text, err := os.ReadFile(proc + "/sys/fs/inotify/max_user_" + name)
@@ -303,9 +303,9 @@ func attach(tree int, name string) error {
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// overlay is directories of the host with a writable layer on them. All are given by
-// descriptors: names could have any letters, and be too long. found, if not nil, is told
-// of each lower one.
+// overlay mounts an overlay of the directories of a layer. It passes them to the kernel as
+// descriptors: paths could be too long, or have special characters. found, if not nil, is
+// called with each lower one.
 func overlay(l wire.Layer, found func(place int)) (int, error) {
 	opts := []struct {
 		key  string
@@ -387,7 +387,7 @@ func cover(w *wire.World, c *wire.Command) error {
 	return nil
 }
 
-// mask mounts what covers a file, or a directory of masks, over a name.
+// mask mounts a file of masks, or its directory dir, over a file or directory, if that exists.
 func mask(masks, dir, name string) error {
 	place, err := noLinks(name)
 	if err == unix.ENOENT {

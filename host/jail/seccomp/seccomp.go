@@ -102,12 +102,12 @@ func Filter(opts Options) []unix.SockFilter {
 	p.on(unix.SYS_CLONE3, fail(unix.ENOSYS))
 	p.on(unix.SYS_OPENAT2, fail(unix.ENOSYS))
 
-	// A thread has the open files of its process, which are counted by process.
+	// Threads must share the open files of their process, which are counted by process.
 	p.on(unix.SYS_CLONE, argument(0), when(anyOf, namespaces), fail(unix.EPERM),
 		masked(unix.CLONE_THREAD|unix.CLONE_FILES), when(equal, unix.CLONE_THREAD), fail(unix.EPERM), allow)
 	p.on(unix.SYS_CLOSE_RANGE, argument(2), when(anyOf, unix.CLOSE_RANGE_UNSHARE), fail(unix.EPERM), allow)
-	// What has the kernel hold up whoever opens a file, or tell of it. To read it is
-	// enough, so it could be the user's.
+	// Leases and notifications make the kernel delay others who open a file, or report them.
+	// They need only read permission, so the file could be the user's.
 	p.on(unix.SYS_FCNTL, argument(1), when(equal, unix.F_SETLEASE), fail(unix.EPERM),
 		when(equal, unix.F_SETDELEG), fail(unix.EPERM), when(equal, unix.F_NOTIFY), fail(unix.EPERM), allow)
 	const ask = 0xffffffff // which one it is

@@ -29,9 +29,9 @@ type World struct {
 	Binds  []Bind            // outer ones first
 	Layers []Layer           // with NewRoot
 
-	// Home and Tmp are directories of the command's own. Masks holds "file" and
-	// "dir", which nobody can open, and "empty", a directory. Without NewRoot the helper makes them in a new
-	// directory in Private; empty: none is made, and no command can run.
+	// Home and Tmp are directories of the command's own. Masks holds "file" and "dir", which
+	// nobody can open, and "empty", a directory. Without NewRoot, the helper makes them in a
+	// new directory in Private; if Private is empty, none is made, and no command can run.
 	Home, Tmp, Masks string
 	Private          string
 	Scratch          int64 // bytes that the command may write there, with NewRoot
@@ -57,10 +57,10 @@ type Bind struct {
 	Upper, Work string
 }
 
-// Layer is a directory that the command sees, and may change: it consists of Lower,
-// directories of the host, the upper ones first, and what the command changes goes to
-// Upper and Work, directories on one file system. Where that cannot be had, the command
-// has Alone, and may change it, or can only read what is at Path.
+// Layer is a directory that the command sees and may change. It is an overlay of Lower,
+// directories of the host with the upper ones first; changes go to Upper and Work, directories
+// on one file system. If no overlay can be mounted, the command sees and may change Alone; if
+// that is empty, it can only read Path.
 type Layer struct {
 	Path        string
 	Lower       []string
