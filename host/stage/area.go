@@ -23,13 +23,13 @@ type Area struct {
 	end    func() error
 }
 
-// closeGrace is how long [Area.Close] waits for what is being removed. The rest is left
-// to a later process.
+// closeGrace is how long [Area.Close] waits for running removals. A later
+// process does the rest.
 const closeGrace = time.Second
 
-// NewArea returns an area in a directory of the user's own, which is made if it
-// does not exist, and removes those of processes that are gone, in the background. note
-// tells the user of what one has left in the middle of a commit, and could not be put back.
+// NewArea returns an area in parent, a directory of the user's own, which is made if it does
+// not exist. In the background it removes areas of processes that are gone. note tells the
+// user about commits that such processes left unfinished.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
 	a := &Area{parent: parent, end: func() error { return nil }}
@@ -56,8 +56,8 @@ func (a *Area) Close() error {
 	return err
 }
 
-// discard removes a directory in the area, in the background. One that cannot be moved
-// aside goes with the area.
+// discard removes a directory of the area in the background. One that cannot be moved aside is
+// removed with the area.
 func (a *Area) discard(dir string) { _ = beneath.Discard(dir, a.parent) }
 
 func makeArea(parent string) (dir string, end func() error, err error) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveOut removes what is not kept.
+// leaveOut removes a file from the upper layer, so that it is not kept.
 func (c *collector) leaveOut(fd int, e found) error {
 	if err := c.removed(e.n, e.live); err != nil {
 		return err
@@ -16,10 +16,10 @@ func (c *collector) leaveOut(fd int, e found) error {
 	return unix.Unlinkat(fd, e.name, 0)
 }
 
-// derived reports whether a file is one that git makes of the others of a repository, to
-// find things faster, and believes: a commit-graph, a multi-pack-index, a reverse index
-// or a bitmap of a pack. What a command has written of these is left out, for it could
-// say anything, and git can do without.
+// derived reports whether git derives a file from others of a repository, to find objects
+// faster, and trusts it: a commit-graph, a multi-pack-index, a reverse index or a bitmap of a
+// pack. Such a file that a command has written is left out: it could say anything, and git
+// can do without.
 func (c *collector) derived(rel string) bool {
 	name := filepath.ToSlash(c.tree.hostPath(rel))
 	i := strings.LastIndex(name, "/objects/")
@@ -36,7 +36,7 @@ func (c *collector) derived(rel string) bool {
 	if strings.Contains(name[:i]+"/", "/.git/") {
 		return true
 	}
-	// It may be called otherwise.
+	// A git directory may have another name; it has a HEAD.
 	head := filepath.Join(name[:i], "HEAD")
 	_, err := os.Lstat(head)
 	if below, e := filepath.Rel(c.tree.host, head); e == nil && filepath.IsLocal(below) && err != nil {

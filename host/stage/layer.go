@@ -67,7 +67,7 @@ const (
 	trashName = "trash" // what a commit has removed
 )
 
-// Drop removes what was changed, in the background.
+// Drop drops the changes. Their files are removed in the background.
 func (l *Layer) Drop() {
 	l.close()
 	l.area.discard(l.dir)

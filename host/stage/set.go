@@ -164,8 +164,8 @@ func (s *Set) Failed() error { return s.failed }
 // makes.
 func (s *Set) Skipped() []string { return s.skipped }
 
-// Unkept are the files and directories of an overlay whose extended attributes or ACLs
-// were set. No commit makes that: nothing would show it.
+// Unkept lists the files and directories of an overlay whose extended attributes or ACLs were
+// set. No commit keeps these settings, because nothing would show them.
 func (s *Set) Unkept() []string { return s.unkept }
 
 // Ended reports whether nothing can be done with the trees any more.
@@ -202,16 +202,16 @@ func (s *Set) Fail(err error) {
 	s.failed = err
 }
 
-// Then has end called as soon as it is known whether what a process has written to caches
-// may be kept: by Keep, or by Drop if there was none. unasked says that it has seen what
-// others without a yes have built.
+// Then calls end once it is known whether to keep what a process has written to caches: with
+// true by Keep, or else with false by Drop. unasked says that the process has seen what others
+// without approval have built.
 func (s *Set) Then(end func(keep bool), unasked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends, s.unasked = append(s.ends, end), s.unasked || unasked
 }
 
-// Keep keeps what processes have written to caches.
+// Keep keeps what processes have written to caches, see [Set.Then].
 func (s *Set) Keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *Set) endCaches(keep bool) {
 	s.ends = nil
 }
 
-// Unasked reports whether a process has seen what others without a yes have built.
+// Unasked reports whether a process has seen what others without approval have built.
 func (s *Set) Unasked() bool { return s.unasked }
 
 // Forget makes the set empty.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ACLs of a file, as extended attributes. The default one is that of a directory: what
-// is made in it later begins with it, whatever the umask is.
+// The ACLs of a file are extended attributes. The default ACL of a directory becomes the ACL
+// of new files in it, whatever the umask is.
 const (
 	accessACL  = "system.posix_acl_access"
 	defaultACL = "system.posix_acl_default"
@@ -22,17 +22,17 @@ const (
 // xattrs are the extended attributes of a file, by name.
 type xattrs map[string][]byte
 
-// maxXattr is the longest value, and the longest list of names, that Linux has, in bytes.
+// maxXattr is the largest size in bytes of a value, and of a list of names, that Linux has.
 const maxXattr = 64 << 10
 
 // tracked reports whether a command can set an attribute that says more than the mode, and
-// that is no note of the overlay.
+// that does not belong to the overlay.
 func tracked(name string) bool {
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, overlayXattr) || name == accessACL || name == defaultACL || name == "security.capability"
 }
 
-// xattrsOf reads the tracked attributes of a file, and whether the overlay has copied it
-// from the host. path is followed, but for its last name.
+// xattrsOf reads the tracked attributes of a file. copied reports whether the overlay has
+// copied the file from the host. Links in path are followed, but not its last name.
 func xattrsOf(path string) (all xattrs, copied bool, err error) {
 	list, err := grown(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
 	if err != nil {
@@ -55,7 +55,7 @@ func xattrsOf(path string) (all xattrs, copied bool, err error) {
 	return all, copied, nil
 }
 
-// grown reads what has a length that nobody knows before.
+// grown calls read with a buffer that is large enough for data of unknown length.
 func grown(read func(buf []byte) (int, error)) ([]byte, error) {
 	buf := make([]byte, 256)
 	n, err := read(buf)
@@ -69,8 +69,8 @@ func grown(read func(buf []byte) (int, error)) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// says is the part of an attribute's value that no mode shows: of an access ACL the
-// entries of named users and groups, and that of the owning group.
+// says returns the part of an attribute's value that no mode shows: of an access ACL, the
+// entries of named users and groups and of the owning group.
 func says(name string, value []byte) string {
 	if name != accessACL {
 		return string(value)
@@ -85,8 +85,9 @@ const (
 	aclGroup    = 0x08
 )
 
-// entriesOf are those of an ACL with one of these tags. Behind a version of four bytes, an
-// entry has a tag and its rights, two bytes each, and an ID of four.
+// entriesOf returns the entries of an ACL that have one of these tags. An ACL begins
+// with a version of four bytes. An entry is a tag and permissions of two bytes each,
+// and an ID of four.
 func entriesOf(acl []byte, tags ...uint16) (out []byte) {
 	const version, entry = 4, 8
 	for acl = acl[min(version, len(acl)):]; len(acl) >= entry; acl = acl[entry:] {
@@ -99,10 +100,10 @@ func entriesOf(acl []byte, tags ...uint16) (out []byte) {
 	return out
 }
 
-// attributes takes back what a command has done to the extended attributes and ACLs of
-// something in the upper layer: nothing would show that, so no commit makes it. What took
-// the place of a file gets the attributes of that. dir is where it is, fd that directory in
-// the upper layer, and need what the mode was given to look into it.
+// attributes undoes what a command has done to the extended attributes and ACLs of a file in
+// the upper layer: no change would show it, so no commit keeps it. A file that replaces
+// another one gets the attributes of that one. dir is its directory, fd that directory in the
+// upper layer, and need the mode bits that were added to look into it.
 func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uint32) error {
 	at := fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name)
 	now, copied, err := xattrsOf(at)
@@ -130,7 +131,7 @@ func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uin
 		}
 		differs, set = true, set || has || copied
 		if owning := entriesOf(is, aclGroupObj); name == accessACL && !had && len(owning) > 0 {
-			// The place of the group in the mode was the mask of the ACL.
+			// The group bits of the mode were the mask of the ACL.
 			mode = mode&^0o070 | mode&0o070&(uint32(binary.LittleEndian.Uint16(owning[2:]))<<3)
 		}
 		err := writable(at, func() error {
@@ -153,8 +154,8 @@ func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uin
 	return unix.Fchmodat(fd, e.name, mode|need, 0)
 }
 
-// inherited are those attributes of something new that it has from its directory, whose
-// own were looked at before.
+// inherited returns the attributes that a new file has inherited from its directory, whose own
+// ones were restored before.
 func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	at := fmt.Sprintf("/proc/self/fd/%d/.", fd)
 	if dir.origin != nil {
@@ -174,7 +175,7 @@ func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	return want, nil
 }
 
-// writable calls op again for what its mode keeps from being written to.
+// writable calls op, and again with write permission for the owner if the mode forbids it.
 func writable(path string, op func() error) error {
 	err := op()
 	if err != unix.EACCES {
@@ -187,8 +188,8 @@ func writable(path string, op func() error) error {
 	return errors.Join(unix.Chmod(path, st.Mode&0o777|0o200), op(), unix.Chmod(path, st.Mode&0o777))
 }
 
-// keepAttributes gives a new file the attributes of the one at a path, as far as the host
-// lets us.
+// keepAttributes gives a new file the attributes of the one at a path, as far as
+// the host permits.
 func keepAttributes(to *os.File, from string) {
 	of, _, _ := xattrsOf(from)
 	for name, value := range of {
@@ -203,11 +204,11 @@ func hasXattr(fd int, name string) bool {
 }
 
 const (
-	overlayXattr = "user.overlay."       // what the overlay notes
-	originXattr  = "user.overlay.origin" // of what was copied from the host
+	overlayXattr = "user.overlay."       // prefix of the overlay's own attributes
+	originXattr  = "user.overlay.origin" // set on files that were copied from the host
 )
 
-// stripXattrs takes away what the overlay has noted.
+// stripXattrs removes the overlay's own attributes.
 func stripXattrs(path string) error {
 	list, err := grown(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
 	for name := range strings.SplitSeq(string(list), "\x00") {

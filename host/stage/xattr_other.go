@@ -4,6 +4,5 @@ package stage
 
 import "os"
 
-// keepAttributes does nothing here: there is no overlay, and what a mode does not say is
-// not known.
+// keepAttributes does nothing: here is no overlay, and no attribute beside the mode is known.
 func keepAttributes(*os.File, string) {}
