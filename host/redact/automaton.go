@@ -15,8 +15,7 @@ type automaton struct {
 	marker  []byte
 }
 
-// pattern is a text that is found. Its first and its last bytes can be of its place and
-// no secret: they stay.
+// pattern is a text to find. Its first head and its last tail bytes are not secret, and stay.
 type pattern struct {
 	text       []byte
 	head, tail int
@@ -28,8 +27,8 @@ type node struct {
 	child      int32 // the first one, 0 if none
 	sibling    int32 // the next child of the parent
 	match      int32 // length of the longest pattern that ends here, 0 if none
-	head, tail int32 // bytes of that pattern that stay
-	also       int32 // the node of a shorter pattern that ends here and may cover these, 0 if none
+	head, tail int32 // bytes at both ends of that pattern that stay
+	also       int32 // the node of a shorter pattern that ends here and may cover these bytes, 0 if none
 	depth      int32
 	hold       int32 // length of the longest suffix that may grow to a pattern
 	b          byte  // on the edge that leads here
@@ -173,7 +172,7 @@ func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 	return dst
 }
 
-// cover adds a run, and makes one of it and of all that end behind its beginning.
+// cover adds a run, joined with all runs that end behind its start.
 func (s *scanner) cover(r span) {
 	for n := len(s.runs); n > 0 && s.runs[n-1].end > r.start; n-- {
 		r.start, r.end = min(r.start, s.runs[n-1].start), max(r.end, s.runs[n-1].end)

@@ -71,12 +71,11 @@ func (r *Redactor) add(value string) {
 	r.a.Store(newAutomaton(r.patterns))
 }
 
-// Place is a value that is a secret between two texts and nowhere else, as it stands
-// there and in no other form. It can be shorter than [MinBytes].
+// Place is a value that is secret only between two texts, and only in this form. It can be
+// shorter than [MinBytes].
 type Place struct{ Before, Value, After string }
 
-// AddPlaces tells of values that are secret in their places alone. What is around them
-// stays.
+// AddPlaces adds values that are secret in their places only. The text around them stays.
 func (r *Redactor) AddPlaces(places ...Place) {
 	if r == nil || len(places) == 0 {
 		return
