@@ -16,8 +16,8 @@ type Started struct {
 	Workspace string   `json:"workspace"`
 	Mounts    []string `json:"mounts"` // PATH:ro or PATH:rw
 	Tools     []string `json:"tools"`
-	// UIDMap is the map of user IDs of the program, where it is not that of the system:
-	// the administrator's policy may be another than that of the machine then.
+	// UIDMap is the map of user IDs of the program, if it runs in a user namespace: the
+	// administrator's policy may then differ from the one of the machine.
 	UIDMap string `json:"uid_map,omitempty"`
 }
 
@@ -38,8 +38,8 @@ type Decision struct {
 	Source string `json:"source"`
 	Origin string `json:"origin,omitempty"` // where the rule is written
 	Reason string `json:"reason"`
-	// Unasked is what would have been asked about, of a call that ran on a stage and has
-	// changed nothing there. The rest is the decision since.
+	// Unasked is the reason for which a person would have been asked, if the call ran on a
+	// stage and changed nothing there. The other fields are the decision after that.
 	Unasked string `json:"unasked,omitempty"`
 	// Change is what would allow a call that was denied, as data.
 	Change tool.Hint    `json:"change,omitempty"`
@@ -50,9 +50,9 @@ type Decision struct {
 	Question string `json:"question,omitempty"`
 	// Tier is how far the process would be confined; nil where the tool starts none.
 	Tier *policy.Tier `json:"tier,omitempty"`
-	// Histories are the git directories of repositories whose histories the decision is
-	// about: that the host looks through one, or what commands may read of them. Then it is
-	// none about the call.
+	// Histories are the git directories of repositories, if the decision is about their
+	// histories and not about the call: that the host searches one, or what commands
+	// may read of them.
 	Histories []string `json:"histories,omitempty"`
 }
 

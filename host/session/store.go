@@ -136,10 +136,10 @@ func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
 	return r, nil
 }
 
-// Checked yields the events of a session from its first, each held against what was
-// written: its place, its hash and its body. One that is not as it was written is a
-// *ChainError, which ends the sequence. Events missing from the end cannot be seen. It
-// costs some microseconds for an event, less than to read it.
+// Checked yields the events of a session from its first, and checks the order, the hash and
+// the body of each. One that is not as it was written is a *ChainError, which ends the
+// sequence. Events that are missing from the end cannot be noticed. A check takes some
+// microseconds for an event, less than to read it.
 func Checked(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		c := chain{sessions: map[string]inChain{}}
@@ -154,15 +154,15 @@ func Checked(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// chain is how far a chain has been checked.
+// chain is the state of the check of a chain.
 type chain struct {
-	whole    bool // it is that of a store, and not of some sessions
+	whole    bool // the chain is that of a store, not of some of its sessions
 	seq      uint64
 	prev     [32]byte
 	sessions map[string]inChain
 }
 
-// inChain is the last event of a session, and whether one of them has its body.
+// inChain is the last event of a session: its hash, and whether its body is there.
 type inChain struct {
 	hash [32]byte
 	body bool

@@ -22,7 +22,7 @@ func code(err error) int {
 	return 0
 }
 
-// isFull reports whether there was no room on the disk, or the user may have no more.
+// isFull reports whether the disk is full, or the quota of the user used up.
 func isFull(err error) bool {
 	e, ok := errors.AsType[sqlite3.Error](err)
 	return ok && (e.Code == codeFull || e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT)

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// reserveSuffix ends the name of a file that holds room on the disk for events.
+// reserveSuffix is the suffix of the file that reserves disk space for events.
 const reserveSuffix = "-reserve"
 
 const (
-	leastPiece     = 64 << 10 // of a reserve
+	leastPiece     = 64 << 10 // the least that is released of a reserve, in bytes
 	lookForReserve = time.Second
 )
 
-// KeepReserve keeps so many bytes of the disk for events, in a file beside the
-// database, where the file system can. When an append finds the disk full, a piece of
-// that is released, and the append is tried again; low is told how many bytes are left
-// then, by the goroutine that writes, and now, if that was done before. When there is
-// room for twice as much, the file is made again. It is called before the first append.
+// KeepReserve reserves bytes of disk space for events, in a file beside the database, if the
+// file system can. When an append finds the disk full, a piece of the reserve is released and
+// the append tried again. low is called with the bytes left: by the writing goroutine when a
+// piece is released, and at once if some are missing already. The file is filled again when
+// twice as much space is free. KeepReserve must be called before the first append.
 func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	s.reserve, s.low = bytes, low
 	if info, err := os.Lstat(s.path + reserveSuffix); err == nil && info.Size() < bytes {
@@ -25,7 +25,7 @@ func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	}
 }
 
-// fillReserve makes the reserve as large as it should be.
+// fillReserve fills the reserve up, if there is room.
 func (s *Store) fillReserve() {
 	if s.reserve == 0 || time.Since(s.looked) < lookForReserve {
 		return
@@ -53,8 +53,8 @@ func (s *Store) hasReserve() bool {
 	return err == nil && info.Size() > 0
 }
 
-// useReserve releases a piece of the reserve, which the write-ahead log gets before
-// another program does. It reports whether there was any.
+// useReserve releases a piece of the reserve, and allocates it to the write-ahead log before
+// another program takes it. It reports whether any reserve was left.
 func (s *Store) useReserve() bool {
 	f, err := os.OpenFile(s.path+reserveSuffix, os.O_RDWR|noFollow, 0)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) useReserve() bool {
 	if s.low != nil { // not while the store is opened
 		s.low(info.Size() - piece)
 	}
-	// Locks of SQLite are on the other two files, and so are not lost by this.
+	// SQLite locks the other two files, so that closing this one releases no lock.
 	if log, err := os.OpenFile(s.path+"-wal", os.O_RDWR|noFollow, 0); err == nil {
 		defer log.Close()
 		if info, err := log.Stat(); err == nil {
@@ -83,8 +83,8 @@ func (s *Store) useReserve() bool {
 	return true
 }
 
-// whileFull tries again as long as the disk is full and there is a reserve. Each try
-// connects.
+// whileFull repeats try while the disk is full and there is a reserve. Each try
+// opens a connection.
 func (s *Store) whileFull(try func() error) error {
 	for {
 		err := try()

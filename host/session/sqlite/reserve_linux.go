@@ -10,8 +10,8 @@ import (
 
 const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// allocate takes room on the disk for a part of a file, and lets the file have it as
-// its content if grow says so.
+// allocate reserves disk space for a part of a file. With grow, the file grows to
+// have it as content.
 func allocate(f *os.File, from, size int64, grow bool) error {
 	mode := uint32(unix.FALLOC_FL_KEEP_SIZE)
 	if grow {
@@ -20,7 +20,7 @@ func allocate(f *os.File, from, size int64, grow bool) error {
 	return unix.Fallocate(int(f.Fd()), mode, from, size)
 }
 
-// room is how many bytes of the disk this user may still take.
+// room returns how many bytes of disk space this user may still take.
 func room(name string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(filepath.Dir(name), &st) != nil {

@@ -11,5 +11,5 @@ const noFollow = 0
 
 func allocate(*os.File, int64, int64, bool) error { return errors.ErrUnsupported }
 
-// room is 0: no reserve is kept here.
+// room returns 0, so that no reserve is kept here.
 func room(string) int64 { return 0 }

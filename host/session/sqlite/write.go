@@ -262,8 +262,8 @@ func (s *Store) transact(n int) {
 		if err != nil {
 			return err
 		}
-		// Taken only now: whoever came while the writer waited shares the commit,
-		// and whoever gave up is gone.
+		// Requests are taken only now: those that came while the writer waited share the
+		// commit, and those that were given up are gone.
 		if group == nil {
 			group = s.take(maxGroup)
 		}
