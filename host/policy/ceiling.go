@@ -283,8 +283,8 @@ type ModuleError struct {
 
 func (e *ModuleError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Module, e.Why, e.From) }
 
-// PermitsRun says as a *[ModuleError] why nothing of a module may be compiled or run;
-// nil: it may. Who has signed it has to be known before.
+// PermitsRun returns a *[ModuleError] if no part of a module may be compiled or run, and nil
+// if it may. The signer of the module has to be known before.
 func (c Ceiling) PermitsRun(m *tool.Module) error {
 	if ok, why, from := c.mayRun(m); !ok {
 		return &ModuleError{m.Name, why, from}
@@ -292,8 +292,8 @@ func (c Ceiling) PermitsRun(m *tool.Module) error {
 	return nil
 }
 
-// mayRun answers whether a module may run at all. A path is no way around what forbids
-// to add the module.
+// mayRun reports whether a module may run at all. Running it by its path is no way around a
+// rule against adding it.
 func (c Ceiling) mayRun(m *tool.Module) (bool, string, From) {
 	switch m.Origin {
 	case tool.OriginBuiltin:

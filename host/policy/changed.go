@@ -11,15 +11,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// writers are the built-in tools whose path argument names what they change. A rule
-// about such a path holds for every other tool that changes it.
+// writers are the built-in tools whose path argument names the file that they change. A rule
+// about such a path applies to every other tool that changes the file.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
-// maxHeld is how many changed paths are held against the rules with one account of work.
+// maxHeld is how many changed paths are checked against the rules with one budget of work.
 const maxHeld = 4096
 
-// aboutChanges reports whether a rule narrows what a tool may change: it has a condition
-// on the path argument, and speaks of this tool, of all, or of one of the writers.
+// aboutChanges reports whether a rule restricts what a tool may change: it has a condition on
+// the path argument, and is about this tool, all tools, or one of the writers.
 func (r *Rule) aboutChanges(name string) bool {
 	if r.Effect == Allow || r.Tool != name && r.Tool != AnyTool && (!slices.Contains(writers, r.Tool) || slices.Contains(writers, name)) {
 		return false
@@ -32,10 +32,10 @@ func onPath(c match.Condition) bool {
 	return !any || strings.EqualFold(name, tool.PatchPath)
 }
 
-// byPath holds the rules about paths against what a call has changed on its stage: a
-// command names no paths before it runs, and the tool of others names what it likes. It
-// reports whether the decision is another one now. Where the rules take more work than
-// they may, the call is denied.
+// byPath applies the rules about paths to what a call has changed on its stage: a command
+// names no paths before it runs, and a third-party tool may give its arguments any names. It
+// reports whether this changes the decision. If the rules need more work than they may, the
+// call is denied.
 func (d *Decision) byPath(changes []tool.Change) bool {
 	var names []string
 	for _, c := range changes {
@@ -87,8 +87,8 @@ func (d *Decision) byPath(changes []tool.Change) bool {
 	return true
 }
 
-// changesPath reports whether a rule speaks of a call that has changed one of these
-// paths. A path is written absolute, or relative to where the call starts.
+// changesPath reports whether a rule applies to a call that has changed one of these paths.
+// The rule may have a path absolute, or relative to the directory of the call.
 func (d *Decision) changesPath(r *Rule, names []string, work *match.Work) match.Truth {
 	as := *r // what it says of one tool holds for this one
 	as.Tool = d.entry.Name

@@ -192,8 +192,8 @@ func (d Decision) Rehearse() (Grant, error) {
 	return grant, err
 }
 
-// UnchangedRule is the rule of the record of a call for which [Decision.OnlyChanges] holds,
-// and which has changed nothing.
+// UnchangedRule is the recorded rule of a call that changed nothing, if
+// [Decision.OnlyChanges] holds for it.
 const UnchangedRule = "no changes"
 
 // OnlyChanges reports whether the changes are all that asks: the same call

@@ -58,11 +58,11 @@ func newInRepository(c tool.Change, name string) bool {
 	return strings.HasSuffix(name, ".sample")
 }
 
-// replaces is where references are that git shows other objects by.
+// replaces is the prefix of the references by which git replaces objects.
 const replaces = "refs/replace/"
 
-// askedInGit are changes in .git that no command of every day makes, and that say more
-// than what git tells of itself.
+// askedInGit finds changes in .git that no everyday command makes, and that mean more than
+// what is told of a repository.
 func askedInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 	s = paths.Special{Pattern: ".git/" + rel, Care: paths.Asked}
 	object := strings.HasPrefix(rel, "objects/") && !strings.HasPrefix(rel, "objects/info/") && c.Kind == tool.Modified

@@ -154,11 +154,10 @@ type Exec struct {
 	// Masked are files and directories that it does not see, also inside of a
 	// mount: our own, and what is hidden.
 	Masked []string
-	// Hidden are those of Masked that a layer hides.
+	// Hidden are those of Masked that a layer of the policy hides.
 	Hidden []string
-	// History says whether the command may read what looks like a secret in the history
-	// of a repository, which its git directory names: Ask if a person has to say so.
-	// Nil is Deny.
+	// History returns whether the command may read the history of a repository, given by its
+	// git directory, that seems to hold secrets; Ask if a person has to decide. Nil is Deny.
 	History func(repository string) Effect
 	// Opened are the files that look like secrets and that it may read.
 	Opened paths.Opened
@@ -169,15 +168,15 @@ type Exec struct {
 	secrets bool // its call uses some
 }
 
-// Apart reports whether the process has more than one without a yes has: the network, a
-// secret, the host's files, or little that confines it. It is to see nothing that such a
-// one has built.
+// Apart reports whether the process has more rights than one without approval: the
+// network, a secret, the host's files, or weak confinement. It must not see what such a
+// process has built.
 func (e Exec) Apart() bool {
 	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
 }
 
-// Fetches reports whether the process reaches hosts, which rules name. It does after an
-// answer, or under a rule that allows it to the letter: what it adds to caches of
+// Fetches reports whether the process reaches hosts that rules name. It does after an
+// answer, or under a rule that allows exactly this command. What it adds to caches of
 // registries is kept.
 func (e Exec) Fetches() bool { return !e.Network.Closed() }
 
@@ -208,7 +207,7 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	return e, nil
 }
 
-// ReturnExec gives the permission of TakeExec back, by whoever has started nothing.
+// ReturnExec gives the permission of TakeExec back, if no process was started.
 func (g Grant) ReturnExec() { g.terms().execUsed.Store(false) }
 
 // Network says whom the guest may talk to; nil is nobody.

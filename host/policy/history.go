@@ -11,33 +11,33 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// History is what is known of the history of a repository of git.
+// History is what is known of the history of a git repository.
 type History struct {
 	Repository string   // its git directory
-	Names      []string // of files in it that look like secrets, some of them
-	Whole      bool     // all of it was looked at, as far as references lead there
-	Commits    int      // that were looked at
-	Tips       []string // commits before which nothing was found
-	At         string   // what the repository was like then
+	Names      []string // some of the files in it that look like secrets
+	Whole      bool     // everything was searched that references lead to
+	Commits    int      // how many were searched
+	Tips       []string // commits up to which nothing was found
+	At         string   // the state of the repository at that time
 }
 
-// Clean reports whether nothing in it looks like a secret.
+// Clean reports whether the whole history was searched and nothing in it looks like a secret.
 func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 
-// HistoryError is the error of a command that has not run, because it is not known what
-// it may read of the history of repositories.
+// HistoryError is the error of a command that was not run, because it is not known what it may
+// read of the histories of repositories.
 type HistoryError struct {
-	Unknown []History // that were not looked at as they are now
-	Held    []History // about which a person can be asked
-	// Learn takes what was found in an unknown one, as the built-in tool says it, or nil
-	// where that failed: then not all was looked at.
+	Unknown []History // repositories that were not searched in their present state
+	Held    []History // repositories that a person can be asked about
+	// Learn stores what the built-in tool has found in an Unknown repository. found is nil if
+	// the search failed: then not everything was searched.
 	Learn func(as History, found []byte) error
 }
 
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
 
-// history says whether commands of a tool may read what looks like a secret in the
-// history of a repository: Ask if no rule says so and a person can be asked.
+// history decides whether commands of a tool may read a history that seems to hold secrets. It
+// is Ask if no rule decides it and a person can be asked.
 func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -58,9 +58,9 @@ func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	return said
 }
 
-// AskHistory is the decision about what commands may read of the histories of
-// repositories, of which the call is the first that could: to ask. Its answer is for all
-// commands, and no answer to the call.
+// AskHistory is the decision to ask what commands may read of the histories of repositories,
+// when call is the first that could read them. The answer holds for all commands, and does not
+// answer the call.
 func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
 	d := p.ofHistory(call, entry, Ask, "the history of a repository holds what looks like a secret")
 	d.histories = held
@@ -73,8 +73,8 @@ func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, rea
 	return d
 }
 
-// HistoryRules are the rules that an answer makes. They are for the whole workspace, so
-// that nobody is asked twice; a no holds for the session.
+// HistoryRules returns the rules that an answer makes. They cover the whole workspace, so that
+// nobody is asked twice. A no holds for the session.
 func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	for _, h := range d.histories {
 		r := Rule{Effect: Deny, Tool: d.entry.Name, History: h.Repository, Source: SourceSession}
@@ -94,7 +94,7 @@ func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	return out
 }
 
-// historyQuestion puts into words what is asked about histories.
+// historyQuestion turns a question into one about histories.
 func (d Decision) historyQuestion(q Question) Question {
 	q.Command, q.First, q.Paths, q.Network, q.Histories = "", "", nil, nil, d.histories
 	q.Warning, q.Scopes, q.Rules = "", []Scope{ScopeSession}, map[Scope]string{}
@@ -107,7 +107,7 @@ func (d Decision) historyQuestion(q Question) Question {
 	return q
 }
 
-// checkHistory says what is wrong with a rule about histories.
+// checkHistory returns an error if a rule about histories is malformed.
 func (r Rule) checkHistory() error {
 	switch {
 	case r.Tool == AnyTool || r.Effect == Ask || len(r.Where)+len(r.Reads)+len(r.Except)+len(r.Risks)+len(r.Callers)+r.After > 0 || r.Secrets+r.Below+r.Opens+string(r.Changes) != "":
@@ -118,7 +118,7 @@ func (r Rule) checkHistory() error {
 	return nil
 }
 
-// historyTexts are what a person is shown of histories.
+// historyTexts returns the texts that a person is shown of histories.
 func historyTexts(histories []History) (out []string) {
 	for _, h := range histories {
 		out = append(append(out, h.Repository), h.Names...)
@@ -126,9 +126,9 @@ func historyTexts(histories []History) (out []string) {
 	return out
 }
 
-// SearchHistory is the decision about a call of the host's own to a built-in tool that
-// reads: to look through the history of a repository before a command can. It is no
-// matter of rules, since nobody is told what it finds but names.
+// SearchHistory is the decision about a call that the host makes itself: a built-in tool that
+// only reads searches the history of a repository before a command can read it. No rule
+// applies, since nobody is told more of the result than names.
 func (p *Policy) SearchHistory(call tool.Call, entry *tool.Entry) Decision {
 	if RiskOf(entry) != RiskSafe {
 		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")

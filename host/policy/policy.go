@@ -25,9 +25,9 @@ type Options struct {
 	Set map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
 	Network *network.Network
-	// AskHosts says that somebody can be asked, and so asks about a call of a built-in
-	// tool to a host of the internet that no rule opens and none denies, and about what
-	// commands may read of the history of repositories. Without it both are denied.
+	// AskHosts says that a person can be asked: about a call of a built-in tool to a host of
+	// the internet that no rule opens or denies, and about what commands may read of the
+	// histories of repositories. Otherwise both are denied.
 	AskHosts bool
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
@@ -38,7 +38,7 @@ type Options struct {
 	// Project is the directory of the workspace, in which answers of scope
 	// "project" hold. Empty: there are none.
 	Project string
-	// Home is the home directory of the user, whose bin shells look into for programs.
+	// Home is the home directory of the user: shells look for programs in its bin.
 	// Empty: there is none.
 	Home string
 	// Changes is what becomes of what commands change, where they can be staged.
@@ -81,7 +81,7 @@ type Policy struct {
 	mu    sync.RWMutex
 	rules []Rule
 	index *match.Index // of rules
-	// histories are those rules that are about the history of repositories.
+	// histories are the indexes in rules of those about histories.
 	histories []int
 }
 

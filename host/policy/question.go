@@ -41,8 +41,9 @@ type Question struct {
 	Opens   string // the one of them that no rule opens, and a yes does; empty: none
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
-	// Histories are those that commands could read, if the question is about them. Its
-	// answer is for all commands, and none to the call. Nil: it is about the call.
+	// Histories are those that commands could read, if the question is about them: then
+	// its answer holds for all commands, and not for the call. Nil: the question is
+	// about the call.
 	Histories []History
 	Changes   *diff.Set // what it would change; nil when the call was not tried yet
 	Failed    bool      // it was tried, and has failed: nothing changes

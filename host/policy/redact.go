@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Redacted is the question without secrets, for whoever shows it. Where these are in what
-// comes, an answer to it holds for this call alone. What runs, and
-// what the answer is bound to, is the call of the question as it was put.
+// Redacted returns the question without secrets, for showing it. If added content holds a
+// secret, an answer can only be for this call. What runs, and what the answer is bound to, is
+// the call of the original question.
 func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.Of, &q.First, &q.Command, &q.Dir, &q.Says, &q.Output, &q.Warning, &q.Opens, &q.Allow} {

@@ -79,9 +79,9 @@ type Rule struct {
 	// this directory, and itself: absolute, or relative to where the call starts.
 	// It counts when a call has run on a stage. Empty: anywhere.
 	Below string
-	// History makes the rule one about what looks like a secret in the history of the
-	// repositories in this directory, absolute or relative to the workspace: whether
-	// commands of the tool may read it. It speaks of no call. Empty: it is no such rule.
+	// History makes the rule decide whether commands of the tool may read histories that seem
+	// to hold secrets, of the repositories in this directory, absolute or relative to the
+	// workspace. Such a rule is not about calls. Empty: it is another rule.
 	History string
 	// Opens narrows a rule that allows to calls which would reach this host, which no
 	// rule of the network opens, and opens it for them. No text of a rule has it: it is
@@ -141,11 +141,11 @@ const (
 	history  = " history "
 )
 
-// ParseRule reads TOOL or TOOL(CONDITION), see [match.ParseCondition], either with
-// " with NAME,NAME" behind it for the secrets that are allowed too, " reads PATH,
-// PATH" behind that for the files, and last " changes CHANGES" or " below DIR", or TOOL
-// history DIR. The value goes to the last parenthesis, and a path of " reads " holds no comma. The
-// rule allows.
+// ParseRule parses TOOL or TOOL(CONDITION), see [match.ParseCondition]. Behind it may stand
+// " with NAME,NAME" for secrets that are allowed, too, then " reads PATH, PATH" for files,
+// and last " changes CHANGES" or " below DIR"; or else it parses TOOL history DIR. The
+// value of a condition ends at the last parenthesis, and a path of " reads " holds no
+// comma. The rule allows.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
 // ParseDenial reads what [ParseRule] does, of a rule that denies. It can be

@@ -72,10 +72,10 @@ func (d *Decision) hasRead(name string) bool {
 	return slices.ContainsFunc(d.reads, func(s specialPath) bool { return s.path == name })
 }
 
-// After is the decision when it is known what the call changes. differs says
-// that this makes another of it, also of one that was approved: a rule about paths
-// counts now, what is closed is denied, and what is to be asked about is asked about
-// each time, unless a rule names the file.
+// After is the decision once it is known what the call changes. differs reports whether it
+// has changed, even for a call that was approved: now rules about paths apply, closed
+// paths are denied, and paths that need an answer are asked about each time, unless a rule
+// names the file.
 func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d.work = match.NewWork()
 	ruled := d.byPath(changes)
@@ -163,8 +163,8 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 	return d, true
 }
 
-// Shown is [Decision.After], where a rule that outlasts the call allows no change that a
-// person could not be shown: whoever made that rule has agreed to what is shown.
+// Shown is [Decision.After], but a rule that outlasts the call does not allow changes that a
+// person could not be shown: whoever made the rule has agreed to changes that are shown.
 func (d Decision) Shown(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d, differs = d.After(changes, dirs...)
 	if d.effect != Allow || d.flagged || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
@@ -177,8 +177,8 @@ func (d Decision) Shown(ctx context.Context, changes []tool.Change, dirs ...*git
 	return d, true
 }
 
-// Told is the decision when a person is told of what the call changes. dirs are the
-// repositories in it.
+// Told is the decision together with the changes of the call as a person is shown them. dirs
+// describe the repositories among them.
 func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
 	special := map[string]bool{}
 	for _, s := range d.changed {

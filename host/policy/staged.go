@@ -21,13 +21,12 @@ type Staged interface {
 	Drop() error
 }
 
-// Caching is what a [Staged] has of a call that has run a process: what that wrote to
+// Caching is a [Staged] of a call that has run a process. What the process has written to
 // caches of toolchains waits for the decision, too.
 type Caching interface {
-	// Keep lets later calls have it. It is called once the call is allowed; otherwise
-	// it goes with the end of the call.
+	// Keep lets later calls have what was written to caches. It is called once the call is
+	// allowed; otherwise it is dropped with the call.
 	Keep()
-	// Unasked reports whether the process has seen what processes without a yes have
-	// built.
+	// Unasked reports whether the process has seen what processes without approval have built.
 	Unasked() bool
 }
