@@ -80,8 +80,8 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	return result, hostErr
 }
 
-// config is what a module is configured with. Calls begin with a snapshot that knows
-// nothing of it. A built-in module can ask for more by lines after a name.
+// config returns a function that looks up the configuration of a module. The snapshot that
+// calls begin with has none of it. A built-in module can ask for more in lines behind a name.
 func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		key := name

@@ -188,8 +188,7 @@ func crashed(v verdict) tool.Result {
 	return r
 }
 
-// starved is the failure of a guest that has asked for memory and got none; false: it
-// has got all.
+// starved returns the failure of a guest that was denied memory. ok is false if it was not.
 func starved(v verdict) (r tool.Result, ok bool) {
 	memory := cmp.Or(v.inst.memory, &memory{})
 	switch {

@@ -6,15 +6,14 @@ import (
 	"runtime/metrics"
 )
 
-// mostGarbage is how much garbage piles up beside what is in use, in bytes, unless more
-// than that is in use.
+// mostGarbage is how many bytes of garbage may pile up, unless more bytes than
+// that are in use.
 const mostGarbage = 64 << 20
 
-// LimitGarbage sets GOGC to a percentage as long as that comes to mostGarbage at most.
-// Where more is in use it is lowered, down to 100: what the host makes for a guest is
-// garbage soon, and what is made while garbage is collected counts as in use then, so that
-// a guest could have five times as much pile up again and again. It is called once in a
-// process.
+// LimitGarbage sets GOGC to a percentage as long as that allows at most mostGarbage. It lowers
+// GOGC, down to 100, if more memory is in use: what the host allocates for a guest is soon
+// garbage, and what is allocated during a collection counts as in use, so that a guest could
+// have five times as much pile up again and again. Call it once in a process.
 func LimitGarbage(percent int) {
 	debug.SetGCPercent(percent)
 	now := percent

@@ -58,9 +58,9 @@ func (s *Sandbox) Expect(mod *tool.Module) {
 	}
 }
 
-// load returns the compiled module, compiling it once however many callers
-// want it at the same time, for as long as one of them waits. All that compiles or runs
-// a module gets it here, if the options permit the module.
+// load returns the compiled module. It compiles the module once, however many callers want it
+// at the same time, and as long as one of them waits. Everything that compiles or runs a
+// module gets it here, if the options permit the module.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
 	if s.opts.Permit != nil {
 		if err := s.opts.Permit(mod); err != nil {

@@ -41,8 +41,8 @@ type Options struct {
 	// an error means that it was not started. jail.RunHelper does this. Nil: only
 	// built-in modules are compiled, in this process.
 	Spawn func(ctx context.Context, dir string, args ...string) (effect.Ended, error)
-	// Permit says why nothing of a module may be compiled or run, not even to ask it
-	// what it is. It is asked each time, before anything of the module is loaded. Nil:
+	// Permit returns an error if no part of a module may be compiled or run, not even to ask
+	// for its manifest. It is called each time, before anything of the module is loaded. Nil:
 	// every module may.
 	Permit func(*tool.Module) error
 	// Large says that a person has asked for modules of more than
@@ -184,10 +184,10 @@ func (s *Sandbox) trim(now time.Time) {
 // failed Result; an error means that the host is at fault or that there is no
 // grant for this call.
 //
-// A call that may write changes nothing on the host: if it succeeds, what it
-// changed comes back staged, for the caller to end. What a call has changed
-// that fails is dropped; of one that runs a process, nothing but that comes back. Only a call that may start a process writes at once,
-// because the process has to find what is written; nothing is staged then.
+// A call that may write changes nothing on the host: if it succeeds, its changes come back
+// staged, for the caller to end. The changes of a call that fails are dropped; if it may start
+// a process, an empty stage comes back, for what the process has written to caches. Nothing is
+// staged if the process of a call changes files directly, see [policy.ChangesDirect].
 func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	if err := grant.Check(call, mod.Digest); err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)

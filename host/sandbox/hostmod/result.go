@@ -48,7 +48,8 @@ func (r record) list(g *guest, at int, data []byte, size int, align uint32) erro
 	return nil
 }
 
-// allocator is the guest's own. It is found once in a call: the engine makes a stack for it.
+// allocator returns the guest's own allocator. It is looked up once in a call, because the
+// engine makes a stack for it.
 func (g *guest) allocator() (*abi.Allocator, error) {
 	if g.world != nil && g.world.alloc != nil {
 		return g.world.alloc, nil

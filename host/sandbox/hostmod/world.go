@@ -43,10 +43,10 @@ type World struct {
 	// TimedOut is how the command ended if it ran out of time: the call then counts
 	// as timed out whatever the guest makes of it.
 	TimedOut *effect.Ended
-	// Unknown says why its command did not run, whatever the guest makes of it: the call
-	// can begin again.
+	// Unknown is why the command of the call did not run, even if the guest ignores the error:
+	// the call can begin again.
 	Unknown *policy.HistoryError
-	// Notes are what is to be said about its command.
+	// Notes are remarks about the command.
 	Notes []string
 }
 

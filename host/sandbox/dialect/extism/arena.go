@@ -24,40 +24,40 @@ const (
 )
 
 // arena is the memory of one call that a plugin shares with its host: blocks that it
-// asks for, and reads and writes through functions. What the host notes of a block
-// lies beside the memory, where no plugin can write.
+// allocates, and reads and writes through host functions. The host keeps its records of the
+// blocks elsewhere, where no plugin can write.
 //
-// A plugin may read and write all that was given out, beyond its blocks and after it
-// has freed them: nothing of others is there. Freed blocks are given out again when
-// there is no room behind them, and not before, as plugins have got used to it.
+// A plugin may read and write all that was allocated, beyond its blocks and after it has freed
+// them: nothing of other calls is there. Freed blocks are used again only if there is no room
+// behind the last block, since plugins have come to rely on this.
 //
-// It begins in the memory of calls before it. What needs more moves once, to address space
-// that is reserved for as much as the call may have: it grows there in its place, and is
-// the system's again when the call has ended. The garbage collector has nothing to do with
-// it, which would let many times as much pile up.
+// An arena begins with memory that calls before it have used. If it needs more, it moves once,
+// into address space that is reserved up to its limit. There it grows in place, and the system
+// gets the memory back when the call has ended. The garbage collector, which would let many
+// times as much pile up, has no part in this.
 type arena struct {
-	mem    []byte     // what was given out, in eights; zeros behind it
-	blocks []block    // in the order of their places
-	free   [33]uint32 // the first of each list of free blocks, 1 more than its index
+	mem    []byte     // the allocated bytes, a multiple of eight; zeros behind them
+	blocks []block    // by their place in mem
+	free   [33]uint32 // the first block of each list of free ones, as its index plus 1
 
 	first         arenaStart
-	memory, notes *linear.Memory          // where mem and blocks have moved to; nil: they have not
+	memory, notes *linear.Memory          // where mem and blocks have moved to; nil: they have not moved
 	limit         uint64                  // of the memory of the call, in bytes
-	keep          func(more uint64) error // asks for bytes, which are those of the guest until it ends
-	held          uint64                  // bytes that were asked for
+	keep          func(more uint64) error // takes bytes of the quota for the guest, until it ends
+	held          uint64                  // bytes that were taken
 }
 
-// arenaStart is what an arena begins with, empty and zeros.
+// arenaStart is the memory that an arena begins with: empty, and zeros.
 type arenaStart struct {
 	mem    []byte
 	blocks []block
 }
 
-// block is one that was given out, or was freed.
+// block is an allocated or a freed block.
 type block struct {
-	at, size uint32 // its place in the memory, in eights
-	used     uint32 // its length; 0: it is free
-	next     uint32 // of a free one: the next in its list, 1 more than its index
+	at, size uint32 // offset in mem and length, both multiples of eight
+	used     uint32 // the length that was asked for; 0: it is free
+	next     uint32 // the next free block in its list, as its index plus 1
 }
 
 var arenas = sync.Pool{New: func() any {
@@ -66,8 +66,7 @@ var arenas = sync.Pool{New: func() any {
 
 const arenaBlocks = 128
 
-// newArena returns an empty memory for a call that may have limit bytes. It has to be
-// released.
+// newArena returns an empty arena with a limit in bytes. It has to be released.
 func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	a := arenas.Get().(*arena)
 	a.mem, a.blocks, a.limit, a.keep = a.first.mem, a.first.blocks, min(limit, maxArenaBytes), keep
@@ -78,7 +77,7 @@ func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	return a, nil
 }
 
-// release ends a memory, of which nothing may be used any more.
+// release ends an arena. None of its memory may be used any more.
 func (a *arena) release() {
 	if a.memory == nil {
 		clear(a.mem)
@@ -92,7 +91,7 @@ func (a *arena) release() {
 	arenas.Put(a)
 }
 
-// reset takes all blocks back.
+// reset frees all blocks.
 func (a *arena) reset() {
 	clear(a.mem)
 	a.mem, a.blocks, a.free = a.mem[:0], a.blocks[:0], [33]uint32{}
@@ -106,7 +105,7 @@ func (a *arena) hold(more uint64) error {
 	return nil
 }
 
-// alloc gives out a block of n bytes, which are zero if they were not used before.
+// alloc allocates a block of n bytes, which are zero if they were not used before.
 func (a *arena) alloc(n uint64) (offset uint64, err error) {
 	if n == 0 {
 		return 0, nil
@@ -155,7 +154,7 @@ func (a *arena) grow(size uint64) error {
 	return nil
 }
 
-// growBlocks makes room for as many more.
+// growBlocks doubles the room for blocks.
 func (a *arena) growBlocks() error {
 	had := uint64(cap(a.blocks))
 	if err := a.room(&a.notes, had*blockBytes, 2*had*blockBytes); err != nil {
@@ -169,8 +168,8 @@ func (a *arena) growBlocks() error {
 	return nil
 }
 
-// room makes the reservation where something has moved to want bytes large, of which it
-// had some; where it has not moved yet, what it began with stays.
+// room takes the quota for a growth from had to want bytes. If the data has not moved yet, it
+// also reserves address space, and takes all of want, since the first memory stays taken, too.
 func (a *arena) room(at **linear.Memory, had, want uint64) error {
 	if *at == nil {
 		had = 0
