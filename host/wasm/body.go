@@ -80,9 +80,9 @@ func (m *Module) Bodies() *Bodies {
 	return b
 }
 
-// declares reports whether something outside of functions names a function. ref.func
-// can name no other. That is checked here because whoever rewrites ref.func, or exports
-// the start function, takes the engine's own check away.
+// declares reports whether something outside of functions refers to a function: ref.func can
+// name no other. It is checked here, because to rewrite ref.func, or to export the start
+// function, takes the engine's own check away.
 func (b *Bodies) declares(function uint32) bool {
 	if b.declared == nil {
 		b.declared = make([]bool, b.m.Count[KindFunc])

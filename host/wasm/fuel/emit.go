@@ -342,7 +342,7 @@ func (e *emitter) bulk(i int, in *wasm.Instr) {
 	}
 }
 
-// call writes a call of a function by its index.
+// call emits a call or tail call of a function, whose index is in.Arg.
 func (e *emitter) call(i int, in *wasm.Instr) {
 	if e.live && e.state == dirty {
 		e.copyTo(int(in.Offset))

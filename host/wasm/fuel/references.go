@@ -7,15 +7,15 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// references are the functions that code names with ref.func, each once, as the
-// elements of a table that no code of the module can name. The engine makes a new
-// reference whenever it executes a ref.func, and keeps all of them as long as the
-// instance lives; those of a table it makes once.
+// references collects the functions that code names with ref.func, each once, as the elements
+// of a table that no code of the module can name. The engine makes a new reference at each
+// ref.func, and keeps it as long as the instance lives, but it makes the references of a
+// table only once.
 type references struct {
 	table uint32              // its index
 	moved func(uint32) uint32 // the new index of a function
-	// typed says that the module may need what it gets as a reference to one type, which
-	// no element is. It executes ref.func, if the engine knows such types at all.
+	// typed says that the module may need references of a function type, which the elements of
+	// the table are not. Its ref.func are kept, if the engine knows such types at all.
 	typed bool
 	funcs []uint32
 	at    map[uint32]uint32 // the place of a function in funcs
@@ -31,7 +31,7 @@ func newReferences(m *wasm.Module, moved func(uint32) uint32) *references {
 	return r
 }
 
-// appendTo writes what leaves a reference to a function.
+// appendTo appends code that pushes a reference to a function.
 func (r *references) appendTo(out []byte, function uint32) []byte {
 	if r.typed {
 		return binary.AppendUvarint(append(out, byte(wasm.OpRefFunc)), uint64(r.moved(function)))
@@ -46,7 +46,7 @@ func (r *references) appendTo(out []byte, function uint32) []byte {
 	return binary.AppendUvarint(append(out, byte(wasm.OpTableGet)), uint64(r.table))
 }
 
-// tables returns the table as an entry of its section, and how many there are: none
+// tables returns the table as an entry of the table section, and the number of entries: 0
 // without references.
 func (r *references) tables() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
@@ -57,7 +57,7 @@ func (r *references) tables() (entry []byte, n int) {
 	return append(entry, size...), 1
 }
 
-// segments returns the segment that fills the table.
+// segments returns the element segment that fills the table, and the number of segments.
 func (r *references) segments() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
 		return nil, 0

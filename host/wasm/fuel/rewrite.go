@@ -37,15 +37,14 @@ var ErrReserved = errors.New("the name is reserved for the host")
 
 // Rewrite returns the module m with code that counts what it consumes.
 //
-// Every index in the functions of m is checked first, so that what is added
-// cannot be reached by it. Types of operands are left for the engine to check:
-// what is inserted neither looks at nor changes the operands around it, so
-// that an invalid function stays invalid.
+// Every index in the functions of m is checked first, so that they cannot reach what is added.
+// The types of operands are left for the engine to check: inserted code neither looks at nor
+// changes the operands around it, so that an invalid function stays invalid.
 //
-// The result has one more import (after the others), so that the indices of
-// functions that m defines move up by one; some functions, types, a global or
-// two, perhaps a table, and exports of its state, all after those of m; no start section, but the
-// export [ExportStart] if it had one; no custom sections.
+// The result has one more import, behind the others, so that the indices of functions that m
+// defines move up by one. Behind those of m, it has some more functions, types, one or two
+// globals, perhaps a table, and exports of its state. It has no start section, but the export
+// [ExportStart] if m had one, and no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
 	if err := r.check(); err != nil {
@@ -390,8 +389,9 @@ func (r *rewriter) moved(index uint32) uint32 {
 	return index
 }
 
-// cappedTables are the entries of the table section with a share of what may still grow as
-// each table's maximum. The engine has no limit of its own.
+// cappedTables returns the entries of the table section. The maximum of each table is its
+// minimum and an equal share of the elements that are left of most. The engine has no
+// limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 	spare := min(most, math.MaxUint32)
 	for _, t := range tables {
