@@ -137,12 +137,12 @@ func (p *Project) Faults(records []store.Record) (out []string) {
 	return out
 }
 
-// marks are those that the name of a publisher can have beside those of a module.
+// marks replaces characters that names of publishers can have, and names of modules cannot.
 var marks = strings.NewReplacer(".", "_", "@", "_", "+", "_")
 
-// CheckClaims holds what a lockfile says of signers against the publishers that the
-// person knows, before anything is fetched: one of these, or a name that looks like it,
-// stands with a key of that publisher.
+// CheckClaims checks the signers in a lockfile against the publishers that the person knows,
+// before anything is fetched: an entry with the name of such a publisher, or with a similar
+// name, must have a key of that publisher.
 func CheckClaims(f *lock.File, rules *trust.Rules) error {
 	if f == nil {
 		return nil

@@ -46,9 +46,9 @@ func CheckName(name string, others []string) error {
 	return beside(name, "")
 }
 
-// beside says why a name can be taken for that of another version of a built-in tool, or
-// for an option; nil if it cannot. Inner is what a module calls its tool; empty: the name
-// is that of a module.
+// beside returns an error if a name can be taken for another version of a built-in tool,
+// or for an option. inner is the name that a module gives its tool; empty: the name is
+// that of a module.
 func beside(name, inner string) error {
 	if strings.HasPrefix(inner, "-") {
 		return fmt.Errorf("%q begins with '-', as an option does", inner)
@@ -61,7 +61,7 @@ func beside(name, inner string) error {
 	return nil
 }
 
-// plains are the names of built-in tools, by what is [plain] of each.
+// plains maps the [plain] forms of the names of built-in tools to these names.
 var plains = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	builtin, err := Builtin()
@@ -96,9 +96,9 @@ func skeleton(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
 }
 
-// plain lists skeletons without separators, with one letter for a double one, and without
-// the s of a plural: with and without the numbers and versions at each end. A digit there
-// can stand for a letter, too.
+// plain returns simple forms of a name to compare: its skeleton without separators, doubled
+// letters and the s of a plural, each with and without versions at its start and at its end. A
+// digit in there can stand for a letter, too.
 func plain(name string) (out []string) {
 	name = strings.ToLower(name)
 	for _, name := range []string{name, versionBefore.ReplaceAllString(name, "")} {
@@ -117,7 +117,8 @@ var (
 	letters = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b")
 	pairs   = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d")
 
-	// A version is a number, which a letter can stand before, or the letter alone.
+	// A version is a number, with or without a v or r before it, or one of
+	// these letters alone.
 	versionBefore = regexp.MustCompile(`^(?:[_-]|[vr]?[0-9]|[vr][_-])+`)
 	versionAfter  = regexp.MustCompile(`(?:[_-]|[vr]?[0-9]|[_-][vr])+$`)
 )

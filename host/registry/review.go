@@ -104,8 +104,8 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
 	mod := tool.ModuleOf(cmp.Or(q.As, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
-	// Before anything of the module runs, even to say what it is. What is wrong with a
-	// signature is said below, by who knows more of the module.
+	// This comes before anything of the module runs, even to ask for its manifest. Errors of a
+	// signature are reported below, where more is known of the module.
 	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}
 	if v, err := r.Trust.Judge(asIs, c.Evidence, r.Now(), trust.Seen{}); err == nil {
 		r.signed(mod, v)
@@ -189,7 +189,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// signed writes into a module who has signed it.
+// signed sets the signer of a module.
 func (r *Reviewer) signed(mod *tool.Module, v trust.Verdict) {
 	mod.Signer, mod.Namespace, mod.ByAdministrator = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
 }

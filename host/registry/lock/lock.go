@@ -63,8 +63,8 @@ type Module struct {
 	Wants string
 	// Fingerprint is that of all tools together.
 	Fingerprint tool.Fingerprint
-	// Signer is the publisher who has signed it, as the file says, and Keys the IDs of the
-	// keys, sorted; empty: nobody has. Nobody has verified either.
+	// Signer is the publisher that has signed the module, according to the file, and Keys are
+	// the IDs of its keys, sorted. Empty: nobody has signed it. Neither is verified.
 	Signer string
 	Keys   []string
 }

@@ -87,7 +87,7 @@ func (r *Rules) Knows(ids ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
 }
 
-// Owners are the publishers to whom these IDs of keys belong, each once.
+// Owners returns the names of the publishers that keys with these IDs belong to, each once.
 func (r *Rules) Owners(ids ...string) (names []string) {
 	for _, k := range r.keys {
 		if name := r.publishers[r.owner[k]].Name; slices.Contains(ids, k.ID()) && !slices.Contains(names, name) {
@@ -97,7 +97,7 @@ func (r *Rules) Owners(ids ...string) (names []string) {
 	return names
 }
 
-// Names are those of all publishers.
+// Names returns the names of all publishers.
 func (r *Rules) Names() (names []string) {
 	for _, p := range r.publishers {
 		names = append(names, p.Name)
@@ -116,8 +116,8 @@ type Subject struct {
 	Digest         string // of its bytes, "sha256:HEX"
 	ManifestDigest string // of its OCI manifest, "sha256:HEX"; empty: there is none
 	Fingerprint    sign.Fingerprint
-	// Unasked: the manifest is not known yet, because to ask for it runs the module. Then
-	// what a statement over these bytes says of name, version and fingerprint counts.
+	// Unasked says that the manifest is not known yet, because to ask for it runs the module.
+	// Then the name, version and fingerprint in a statement about these bytes count.
 	Unasked bool
 }
 
