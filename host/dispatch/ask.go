@@ -23,7 +23,7 @@ func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answ
 	return answer
 }
 
-// put puts a question. An error is also in what the answer, a no, says.
+// put asks a question. After an error the answer is no, and its By has the text of the error.
 func (p *pending) put(ctx context.Context, question policy.Question) (policy.Answer, error) {
 	p.enter(stateAwaitingPermission)
 	question = question.Put(p.d.opts.Session, time.Now())
@@ -120,8 +120,8 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 	return grant, nil
 }
 
-// unasked is what the log says of a decision to ask about changes where there are none. It
-// says so, and gives no grant.
+// unasked returns the record of a decision to ask about changes, if there are none: allowed,
+// and without an answer. It gives no grant.
 func (p *pending) unasked(d policy.Decision) session.Decision {
 	body := p.decided(d, policy.Answer{})
 	body.Answer, body.Scope, body.By = nil, "", ""
@@ -129,7 +129,7 @@ func (p *pending) unasked(d policy.Decision) session.Decision {
 	return body
 }
 
-// decided is what the log says of a decision, and of the answer where it asks.
+// decided returns the record of a decision, with the answer if it asks.
 func (p *pending) decided(d policy.Decision, answer policy.Answer) session.Decision {
 	body := session.Decision{
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
@@ -177,7 +177,7 @@ func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	p.keep(rule)
 }
 
-// keep makes a rule hold, and keeps it if it is for longer than the session.
+// keep adds a rule to the policy, and saves it if it is to outlast the session.
 func (p *pending) keep(rule policy.Rule) {
 	if rule.Source == policy.SourceUser && p.d.opts.Remember != nil {
 		if err := p.d.opts.Remember(rule); err != nil {

@@ -56,8 +56,8 @@ type Options struct {
 	// Redact takes secrets out of every result, before it is recorded and
 	// before anybody gets it. Nil: none are known.
 	Redact *redact.Redactor
-	// Searcher is the built-in tool that looks through the history of a repository before
-	// a command can read it. Nil: nobody knows what it holds, and it may be secrets.
+	// Searcher is the built-in tool that searches the history of a repository before a command
+	// can read it. Nil: no history is known, and each may hold secrets.
 	Searcher *tool.Entry
 	// Undo stages the way back from what was changed. Nil: nothing can be undone.
 	Undo Undoer

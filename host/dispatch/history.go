@@ -12,12 +12,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxSettled is how often a command begins before it is known what it may read of the
-// history of repositories: references can change meanwhile.
+// maxSettled is how often histories are searched for a command before it is denied: references
+// can change meanwhile.
 const maxSettled = 5
 
-// runKnowing runs a call. A command does not begin before it is known what it may read of
-// the history of repositories.
+// runKnowing runs a call. Its command starts only when it is known what it may read of the
+// histories of repositories.
 func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
 	for try := 0; ; try++ {
 		result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
@@ -43,8 +43,8 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 	}
 }
 
-// search has a guest look through the history of a repository. What goes wrong with that
-// means that not all of it is known.
+// search has a guest search the history of a repository. If that fails, the history counts as
+// not searched as a whole.
 func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
 	if searcher := p.d.opts.Searcher; searcher != nil {
@@ -73,7 +73,7 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 	return nil
 }
 
-// askHistory asks what commands may read of histories, once for all of them.
+// askHistory asks what commands may read of some histories, in one question.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
 	answer, _ := p.put(ctx, decision.Question())

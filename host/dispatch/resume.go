@@ -9,11 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Resume passes the events of a session's log on, and takes from them what the session
-// has used before: the calls of each tool that have run and their fuel, a person's own
-// calls too. It opens the groups of tools that were opened, and has what tools keep and
-// which content of files the model has seen. The events are read to their end before the
-// first call.
+// Resume passes on the events of a session's log, and restores from them what the session has
+// used before: the calls of each tool that have run and their fuel, a person's own calls too.
+// It also restores which groups of tools were opened, what tools keep, and which contents of
+// files the model has seen. The events have to be read to their end before the first call.
 func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		r := resumed{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}
@@ -29,7 +28,7 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[se
 	}
 }
 
-// resumed is what is known of a session while its events are read.
+// resumed is what the events read so far say of a session.
 type resumed struct {
 	spent map[string]uint64           // fuel, by tool
 	asked map[string]llm.FunctionData // by call, as those that run

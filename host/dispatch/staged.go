@@ -71,18 +71,18 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 	return result, changes, dirs
 }
 
-// keep lets later calls have what an allowed one has written to caches.
+// keep makes what an allowed call has written to caches available to later calls.
 func keep(staged policy.Staged) {
 	if c, ok := staged.(policy.Caching); ok {
 		c.Keep()
 	}
 }
 
-// programs are the beginnings of what a compiler makes: for Linux, macOS and Windows.
+// programs are the first bytes of executables for Linux, macOS and Windows.
 var programs = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
 
-// builtUnasked warns of a program among the changes, if the call has seen what calls
-// without a yes have built.
+// builtUnasked returns a warning about an executable among the changes, if the call has seen
+// what calls without approval have built.
 func builtUnasked(staged policy.Staged, changes []tool.Change) string {
 	if c, ok := staged.(policy.Caching); !ok || !c.Unasked() {
 		return ""
