@@ -82,7 +82,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	return a.showResult(request{typed, args, call}, result)
 }
 
-// refusedJSON prints a module that is not admitted, or may not run, as a result.
+// refusedJSON prints the error of a module that is not admitted, or may not run, as a result.
 func (a *app) refusedJSON(err error) error {
 	var r tool.Result
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
@@ -265,8 +265,8 @@ func (a *app) showResult(req request, r tool.Result) error {
 	return end
 }
 
-// isRaw reports whether a call asks for data as they are, as file_read and http_fetch
-// have it.
+// isRaw reports whether the arguments of a call ask for raw data, as those of file_read and
+// http_fetch can.
 func isRaw(args json.RawMessage) bool {
 	var asks struct {
 		Raw    any `json:"raw"`
@@ -275,7 +275,7 @@ func isRaw(args json.RawMessage) bool {
 	return json.Unmarshal(args, &asks) == nil && (asks.Raw == true || asks.Format == "raw")
 }
 
-// notes prints what the host adds to a result, a line each.
+// notes prints the notes of the host about a result, one a line.
 func (a *app) notes(text string) {
 	for note := range strings.Lines(text) {
 		a.s.note("%s", strings.TrimSuffix(note, "\n"))

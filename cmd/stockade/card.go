@@ -399,8 +399,8 @@ func runLines(r tool.Run) string {
 	return strings.Join(out, "\n")
 }
 
-// warnRuns says of the tools of a module where an argument of a call could be an option
-// of the program.
+// warnRuns warns of tools of a module that let an argument of a call become an option of the
+// program that they run.
 func (s *stdio) warnRuns(m tool.Manifest) {
 	const most = 8
 	n := 0

@@ -295,8 +295,8 @@ func runPolicyRevoke(a *app, what []string) error {
 	return nil
 }
 
-// inNamespace is the warning that the policy may not be the machine's, where this program
-// runs in a user namespace; empty elsewhere.
+// inNamespace returns a warning that the policy may not be the one of the machine, if this
+// program runs in a user namespace; empty elsewhere.
 func inNamespace() string {
 	ids := jail.UserNamespace()
 	if ids == "" {

@@ -225,8 +225,8 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
-// changedLog is the error of a session that cannot be gone on with, because its log is not
-// as it was written; any other error stays.
+// changedLog returns the error for a session that cannot be resumed because its log was
+// changed. It returns any other error as it is.
 func changedLog(id string, err error) error {
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
 		return &exitErr{code: exitError, message: fmt.Sprintf("session %s does not go on: its log is not as it was written: %v", terminal.Line(id), broken),

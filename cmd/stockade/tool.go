@@ -258,7 +258,8 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	return t, err
 }
 
-// off names the layer that denies all calls of a tool, with its reason; empty: none does.
+// off returns the reason and the layer by which all calls of a tool are denied;
+// empty if none does.
 func (t toolset) off(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {

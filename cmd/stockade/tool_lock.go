@@ -306,8 +306,8 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	return b.String()
 }
 
-// knownKeys is the phrase about the keys that a lockfile claims: whose of trust.toml, or of
-// nobody known.
+// knownKeys says to whom the keys that a lockfile names belong, according to trust.toml, or
+// that none of them is known.
 func knownKeys(m lock.Module, rules *trust.Rules) string {
 	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
 		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"

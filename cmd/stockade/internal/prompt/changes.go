@@ -15,25 +15,25 @@ import (
 // contextFor is how many lines around each difference are shown before all of it is.
 const contextFor = 1
 
-// What of differences a question shows, before all of them are.
+// Limits on the differences that a question shows before a person asks for all.
 const (
-	maxRead  = 4 << 20   // bytes of contents that are compared
+	maxRead  = 4 << 20   // bytes of contents that are read to be compared
 	maxTexts = 200       // differences
-	maxText  = 128 << 10 // bytes of one
+	maxText  = 128 << 10 // bytes of the lines of one difference
 )
 
 // line is one line of a difference, and how often it stands there in a row.
 type line struct {
 	diff.Line
-	far bool // from every difference
+	far bool // too far from any changed line to be shown
 }
 
-// note is the sign of a line that says something of all of a file, or of its end.
+// note is the Op of a line that is a remark on the whole file, or on its end.
 const note = '\\'
 
 func noted(text string) line { return line{Line: diff.Line{Op: note, Text: `\ ` + text, Times: 1}} }
 
-// allLines are the lines of a difference.
+// allLines returns the lines of a difference, with its notes.
 func allLines(t *diff.Text) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		for _, words := range t.Notes {
@@ -51,8 +51,8 @@ func allLines(t *diff.Text) iter.Seq[line] {
 	}
 }
 
-// linesOf are the lines of a difference, of which it is known whether they are far from
-// what differs.
+// linesOf returns the lines of a difference, and marks those that are far from
+// any changed line.
 func linesOf(t *diff.Text) []line {
 	lines := slices.Collect(allLines(t))
 	differs := func(l line) bool { return l.Op == '+' || l.Op == '-' }
@@ -61,7 +61,7 @@ func linesOf(t *diff.Text) []line {
 		case l.Op == ' ':
 			lines[i].far = !slices.ContainsFunc(lines[max(0, i-contextFor):min(len(lines), i+contextFor+1)], differs)
 		case l.Op == note && i > 0 && lines[i-1].NoEnd:
-			lines[i].far = lines[i-1].far || t.Change.Before == nil // of a new file, nobody has asked
+			lines[i].far = lines[i-1].far || t.Change.Before == nil // a new file needs no remark on its end
 		}
 	}
 	return lines
@@ -75,8 +75,8 @@ func counts(t *diff.Text) string {
 	return fmt.Sprintf("+%d -%d", t.Added, t.Removed)
 }
 
-// rowsOfLines are lines behind bars, with their numbers before them, and with what is around
-// differences.
+// rowsOfLines returns lines as rows behind bars, with their numbers. Lines around changed ones
+// are left out unless context is set.
 func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	tabs := tabs(lines)
 	for _, l := range lines {
@@ -103,7 +103,7 @@ func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	return rows
 }
 
-// digits is the width of the greatest line number, in columns.
+// digits returns the width of the greatest line number, in columns.
 func digits(t *diff.Text) int {
 	if t == nil || len(t.Hunks) == 0 {
 		return 1
@@ -112,14 +112,14 @@ func digits(t *diff.Text) int {
 	return len(strconv.Itoa(max(last.WasEnd, last.IsEnd)))
 }
 
-// tabs reports whether tabs are all that indents lines: blanks in their place cannot be
-// taken for others then.
+// tabs reports whether lines are indented with tabs only. Then tabs can be shown as blanks
+// without being taken for others.
 func tabs(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 }
 
-// texts are the differences that a question shows, by their change: of those that are
-// told in a line of their own, as many as may be compared now.
+// texts returns the differences that a question shows, by the index of their change: those
+// that have a line of their own, as many as may be compared now.
 func texts(set *diff.Set) map[int]*diff.Text {
 	out, single := map[int]*diff.Text{}, map[int]bool{}
 	for _, e := range set.Entries {
@@ -137,16 +137,16 @@ func texts(set *diff.Set) map[int]*diff.Text {
 	return out
 }
 
-// item is a line that tells of changes, with the difference if it tells of one alone.
+// item is a line about changes, with the difference if it is about a single change.
 type item struct {
 	diff.Told
 	text  *diff.Text
 	lines []line // of it
-	large bool   // there is a text, and it is too large to be shown at once
+	large bool   // there is a text, but it is too large to be shown here
 }
 
-// order sorts plain lines: those without a difference come first, then files that stay, then
-// new files, then lines that only count.
+// order returns the rank of a plain line: first those without a difference, then changed
+// files, then new files, then lines that only count.
 func (i item) order() int {
 	switch {
 	case i.Form == diff.Several:
@@ -159,8 +159,8 @@ func (i item) order() int {
 	return 2
 }
 
-// share says which part of the room a difference gets: files that stay come first, and the
-// others get what is left.
+// share returns the group that a difference shares rows with: 0 for files that were there
+// before, which come first, and 1 for new ones, which get the rows that are left.
 func (i item) share() int {
 	if i.order() < 2 {
 		return 0
@@ -168,13 +168,14 @@ func (i item) share() int {
 	return 1
 }
 
-// alone is the one line that tells of all changes, and how many lines come and go, if it
-// may stand in a row of ours: no blank, quote or letter beyond ASCII stands in a name.
+// alone returns the line about the changes if there is only one, and counts the added and
+// removed lines of its file. Both are empty if the line may not stand in a row of our own,
+// because a name has a blank, a quote or a character beyond ASCII.
 func (q Question) alone() (told, come string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""
 	}
-	all := slices.DeleteFunc(q.Changes.Told(2), func(t diff.Told) bool { return t.Red }) // which stand below it
+	all := slices.DeleteFunc(q.Changes.Told(2), func(t diff.Told) bool { return t.Red }) // red lines stand below
 	c := q.Changes.Changes[0]
 	plain := func(path string) bool { return path == "" || word(path) }
 	if len(all) != 1 || !all[0].Alone() || !plain(c.Path) || !plain(c.From) || links(c) {
@@ -183,7 +184,8 @@ func (q Question) alone() (told, come string) {
 	return all[0].Words, counts(q.texts[0])
 }
 
-// links reports whether the name of another file stands behind that of a change.
+// links reports whether a change is shown with the name of another file: a link target,
+// or a hard link.
 func links(c tool.Change) bool {
 	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.Twin != "") })
 }

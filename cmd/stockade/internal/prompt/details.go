@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// details are the rest.
+// details returns all else that is known about a question.
 func details(v View, q Question) []string {
 	p := page{v: v, all: true}
 	about := words.ToolName(q.Tool) + ", risk " + q.Risk.String()
@@ -72,7 +72,7 @@ func keeps(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretWords names a secret, the header of its value, and the hosts to which that goes.
+// secretWords names a secret, the header that has its value, and the hosts that get it.
 func secretWords(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {

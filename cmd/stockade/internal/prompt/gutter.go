@@ -43,7 +43,7 @@ var marked = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
 // row is one row of a text, without what stands before it.
 type row struct{ before, text, style string }
 
-// rows are rows as they are shown.
+// rows returns rows as text with their styles.
 func (v View) rows(rows []row) (out []string) {
 	for _, r := range rows {
 		out = append(out, r.before+v.style(r.style, r.text))

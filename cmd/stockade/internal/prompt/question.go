@@ -400,7 +400,7 @@ func (p *page) texts(q Question, room int) {
 	p.changes(q, told != "", left())
 }
 
-// histories writes what was found in repositories.
+// histories writes what was found in the histories of repositories.
 func (p *page) histories(q Question, left func() int) {
 	for _, h := range q.Histories {
 		p.titled("repository", h.Repository)
@@ -415,10 +415,10 @@ func (p *page) histories(q Question, left func() int) {
 	p.ours("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")
 }
 
-// nothingWords say that a call has changed nothing, and whether it has failed.
+// nothingWords say that a call has changed nothing, by whether it has failed.
 var nothingWords = map[bool]string{false: "it has changed nothing", true: "it has changed nothing: the call has failed"}
 
-// read makes the differences that are shown at once.
+// read computes the differences that are shown at once.
 func (q Question) read() Question {
 	if q.Changes != nil && q.texts == nil {
 		q.texts = texts(q.Changes)
@@ -426,12 +426,12 @@ func (q Question) read() Question {
 	return q
 }
 
-// lead is the least number of lines for changes, where there are many.
+// lead is the least number of lines about changes, if there are many.
 const lead = 10
 
-// changes writes what changes, in about so many rows: first what must not be overlooked,
-// which is not folded, and then the rest, each with its difference. Titles are folded
-// last, and what is around differences first.
+// changes writes the changes in about so many rows: first those that must not be overlooked,
+// which are not folded, and then the others, each with its difference. If space is short,
+// lines around changed ones are left out first, and titles are folded last.
 func (p *page) changes(q Question, titled bool, most int) {
 	var items []item
 	for _, t := range q.Changes.Told(max(most-2, lead)) {
@@ -475,7 +475,7 @@ func (p *page) changes(q Question, titled bool, most int) {
 	}
 }
 
-// hiddenWords say in how many lines of a difference a secret is not shown.
+// hiddenWords says how many lines of a difference hold a secret, which is not shown.
 func hiddenWords(lines int) string {
 	if lines == 1 {
 		return "1 line of it holds a known secret, which is not shown"
@@ -483,7 +483,7 @@ func hiddenWords(lines int) string {
 	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
-// itemRows are the rows of lines, with differences as far as there is room for these.
+// itemRows returns the rows of items, with as much of their differences as there is room for.
 func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	width, left, total := p.v.width(), most, 0
 	rows, texts := make([][]row, len(items)), make([][]row, len(items))
@@ -530,10 +530,10 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	return rows
 }
 
-// maxTitle is the greatest number of rows of a line about changes.
+// maxTitle is how many rows a line about changes has at most.
 const maxTitle = 4
 
-// title is a line that tells of changes, with how many lines of a file come and go.
+// title returns the rows of a line about changes, with the numbers of added and removed lines.
 func (p *page) title(i item) []row {
 	words := i.Words
 	if c := counts(i.text); c != "" {
@@ -551,8 +551,8 @@ func (p *page) title(i item) []row {
 	return rows
 }
 
-// sharesOf is how many rows each text can have at most, see [item.share]. New files are left
-// a few rows each, if that takes no more than a half.
+// sharesOf returns how many rows each text of a group can have at most, see [item.share]. A
+// few rows are kept for each new file, if that takes at most half of all.
 func sharesOf(items []item, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
 	for n, i := range items {
@@ -570,7 +570,7 @@ func sharesOf(items []item, texts [][]row, left int) (each [2]int) {
 	return each
 }
 
-// shares is how many rows each text can have at most, of so many for all of them.
+// shares returns how many rows each text can have at most, if all have left rows together.
 func shares(lengths []int, left int) int {
 	slices.Sort(lengths)
 	for i, n := range lengths {

@@ -8,27 +8,28 @@ import (
 	"github.com/stockade-dev/stockade/host/diff"
 )
 
-// pageRows is the length of a page behind [d], in rows: a terminal forgets older rows.
+// pageRows is how many rows a page of [d] has, since a terminal forgets older rows.
 const pageRows = 1000
 
-// linesAtOnce is the number of lines of a difference that become rows in one go.
+// linesAtOnce is how many lines of a difference become rows in one go.
 const linesAtOnce = 200
 
-// whole shows all that there is to some questions, page by page. Each difference is made
-// when its page comes.
+// whole shows everything about some questions, page by page. A difference is computed when
+// its page is shown.
 type whole struct {
 	qs   []Question
-	left []part     // what was not shown yet
-	text *diff.Text // that is being shown
-	seen int        // lines of it that were
+	left []part     // changes that were not shown yet
+	text *diff.Text // the difference that is being shown
+	seen int        // how many of its lines were shown
 }
 
-// part is a change of a question; below 0: what is not about one change alone.
+// part is a question, and the index of one of its changes; below 0: all that is not about
+// one change alone.
 type part struct{ question, change int }
 
 func (w *whole) ended() bool { return w.text == nil && len(w.left) == 0 }
 
-// page is the next page. Behind the last one comes the first.
+// page returns the next page. The first one follows the last.
 func (w *whole) page(v View) []string {
 	p := page{v: v, all: true}
 	if w.ended() {
@@ -62,7 +63,7 @@ func (w *whole) page(v View) []string {
 	return p.out
 }
 
-// begin shows what is not about one change alone.
+// begin writes what is not about one change alone.
 func (w *whole) begin(p *page, at int) {
 	q := w.qs[at]
 	if len(w.qs) > 1 {
@@ -80,7 +81,7 @@ func (w *whole) begin(p *page, at int) {
 	}
 }
 
-// title begins a change.
+// title writes the title of a change, and begins with its difference.
 func (w *whole) title(p *page, set *diff.Set, change int) {
 	w.text, w.seen = set.Text(change), 0
 	words := set.Headline(change)
@@ -94,7 +95,7 @@ func (w *whole) title(p *page, set *diff.Set, change int) {
 	}
 }
 
-// lines shows some more lines.
+// lines writes the next lines of the difference.
 func (w *whole) lines(p *page) {
 	var lines []line
 	at := 0

@@ -22,10 +22,10 @@ func Visible(text string) string {
 	return s.Visible(text)
 }
 
-// Piped makes text harmless that goes to a pipe or a file, from where it may come to a
-// terminal: control characters, which begin escape sequences, and those that reorder
-// text are replaced by their codes. Line ends, \r\n too, and tabs stay, and so does
-// whatever only does not show, which programs read as it is.
+// Piped makes text harmless for a pipe or a file, from which it may be printed on a terminal
+// later. It replaces control characters, which begin escape sequences, and characters that
+// reorder text by their codes. Line ends, also \r\n, and tabs stay, as do characters that are
+// only invisible, since programs read the text.
 func Piped(text string) string {
 	if plain(text) {
 		return text
