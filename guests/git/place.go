@@ -74,8 +74,7 @@ func nearby(name string, candidates []string) []string {
 	})
 }
 
-// covers reports whether a path is the one that the call is about, or below it, and may be
-// shown.
+// covers reports whether a path is the one of the call, or below it, and may be shown.
 func (c *call) covers(path string) bool {
 	return (c.only == "" || path == c.only || strings.HasPrefix(path, c.only) && path[len(c.only)] == '/') && !c.hidden(path)
 }
@@ -122,9 +121,9 @@ func (c *call) abs(path string) string {
 	return top + "/" + path
 }
 
-// secret reports whether the content of a path must not be shown. The host has asked
-// about a file that the call names, and if nobody had said yes it could not be opened. It
-// has asked about no directory, and about a link by the name of its target.
+// secret reports whether the content of a path must not be shown. A file that the call names
+// may be shown if it can be opened: the host has asked a person about it. The host asks about
+// no directory, and about a link by the name of its target.
 func (c *call) secret(path string) bool {
 	if !c.looksSecret(path) {
 		return false

@@ -15,24 +15,24 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// hiddenName is what the module is configured with: the paths of a repository that a policy
-// hides from tools, a line each. The lines after the name say which repository: its git
-// directory, its main worktree and another one, if they are known. The host alone reads the
-// configuration, which can say where else the files are. untold stands for what it cannot
-// tell, and is the value of the name alone where something is hidden.
+// hiddenName is the name of the configuration that lists the paths of a repository which a
+// policy hides from tools, one a line. Lines after the name tell the host which repository:
+// its git directory, its main worktree and another one, if they are known. Only the host reads
+// the configuration of the repository, which can name other worktrees. untold is its answer if
+// it cannot tell, and the value of the name alone if the policy hides anything.
 const (
 	hiddenName = "hidden"
 	untold     = "*"
 )
 
-// configured is the value; tests have one of their own.
+// configured returns a value of the configuration; tests replace it.
 var configured = func(name string) string {
 	value, _ := config.Get(name)
 	return value
 }
 
-// hide finds which paths of the repository a policy hides: those of any of its worktrees,
-// and of those of repositories that it borrows from.
+// hide finds the paths that a policy hides, in any worktree of the repository and of those
+// that it borrows objects from.
 func (c *call) hide() error {
 	if configured(hiddenName) == "" || c.Operation == "secrets" { // that one the host asks for
 		return nil
@@ -68,8 +68,8 @@ func (c *call) looksSecret(path string) bool {
 	return secret
 }
 
-// hidden reports whether a policy hides a path of the repository: it is shown of no
-// revision.
+// hidden reports whether a policy hides a path of the repository, which is then shown
+// of no revision.
 func (c *call) hidden(path string) bool {
 	for _, h := range c.hides {
 		if h == "." || len(path) >= len(h) && strings.EqualFold(path[:len(h)], h) && (len(path) == len(h) || path[len(h)] == '/') {
@@ -79,10 +79,10 @@ func (c *call) hidden(path string) bool {
 	return false
 }
 
-// alias reports whether a content is, in the index of a repository that the objects can
-// come from, that of a file which must not be shown: an index and a tree can give it any
-// name. It is looked at where somebody could have made one without reading the content:
-// of an index, and in a repository that borrows objects.
+// alias reports whether an index has an object as the content of a file that must not be
+// shown: other entries, of an index or a tree, can have it under any name. It looks only where
+// somebody could have made such an entry without reading the content: in an index, and in a
+// repository that borrows objects.
 func (c *call) alias(id repo.ID, path string, staged bool) bool {
 	if id == emptyBlob || !staged && len(c.Lenders()) == 1 || c.looksSecret(path) { // which is asked about by its own name
 		return false
@@ -108,36 +108,36 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 
 var emptyBlob = hashOf(nil)
 
-// perEntry is how many entries of an index are compared for a unit of work.
+// perEntry is how many index entries are compared for one unit of work.
 const perEntry = 50
 
 const (
-	// maxSecrets is how many files that look like secrets are named, and maxSecretName
-	// how long a name is, in bytes.
+	// maxSecrets is how many files that look like secrets are listed, and maxSecretName where
+	// their names are cut, in bytes.
 	maxSecrets    = 20
 	maxSecretName = 300
-	// maxTips is how many commits are named with which a later search can leave off.
+	// maxTips is how many commits are listed at most, at which a later search can stop.
 	maxTips = 200
-	// maxSearch is how much work a search may do, and workMore how much more once
-	// something was found.
+	// maxSearch is how much work a search may do, and workMore how much more after it has
+	// found the first file.
 	maxSearch = 3 * 10_000_000
 	workMore  = 1_000_000
 )
 
-// secretSearch looks for files that look like secrets in all that a repository holds. The
-// host reads what is exported.
+// secretSearch searches all that a repository holds for names of files that look like secrets.
+// Its exported fields are the result that the host reads.
 type secretSearch struct {
 	call *call
 	seen map[string]bool
 
 	Names   []string `json:"names"`
-	Commits int      `json:"commits"` // that were looked at
-	Whole   bool     `json:"whole"`   // all was looked at
-	Tips    []string `json:"tips"`    // commits before which nothing was found
+	Commits int      `json:"commits"` // how many were searched
+	Whole   bool     `json:"whole"`   // everything was searched
+	Tips    []string `json:"tips"`    // commits up to which nothing was found
 }
 
-// secrets is the operation of which no schema tells: the host alone asks for it. The
-// revision names commits before which a search has found nothing.
+// secrets is an operation that no schema mentions: only the host asks for it. The revision of
+// the call lists commits up to which an earlier search has found nothing.
 func (c *call) secrets() error {
 	c.Allow(maxSearch)
 	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}}
@@ -145,7 +145,7 @@ func (c *call) secrets() error {
 	if err != nil && err != errFull && !repo.IsSpent(err) {
 		return err
 	}
-	// Before the commits of a shallow clone, others can still come.
+	// A shallow clone can get older commits later.
 	if s.Whole = s.Whole && err == nil; c.Shallow() || len(s.Tips) > maxTips {
 		s.Tips = s.Tips[:0]
 	}
@@ -219,12 +219,12 @@ func (s *secretSearch) search() error {
 	}
 }
 
-// commit is the one that an object is or leads to; nil: there is none. It looks at a tree at
-// once.
+// commit returns the commit that an object is or leads to; nil if there is none. A tree is
+// searched at once.
 func (s *secretSearch) commit(id repo.ID) (*repo.Link, error) {
 	for range maxTags {
 		switch kind, err := s.call.Kind(id); {
-		case err != nil: // also what is missing: it can come without a change of what names it
+		case err != nil: // also if an object is missing: it can come while references stay the same
 			return nil, err
 		case kind == repo.KindCommit:
 			return s.call.Link(id)
@@ -242,7 +242,7 @@ func (s *secretSearch) commit(id repo.ID) (*repo.Link, error) {
 	return nil, nil
 }
 
-// trees looks at what a tree has that another has not.
+// trees searches the files of a tree that another tree does not have.
 func (s *secretSearch) trees(from, to repo.ID) error {
 	d := treeDiffer{call: s.call, all: true, each: func(ch change) error {
 		if ch.from.exists() {
@@ -253,7 +253,8 @@ func (s *secretSearch) trees(from, to repo.ID) error {
 	return s.pass(d.trees(from, to, "", 0))
 }
 
-// pass lets a search go on past what cannot be read, which is then not whole.
+// pass ignores an error about an object that cannot be read, and notes that the
+// search is not whole.
 func (s *secretSearch) pass(err error) error {
 	if err == nil || err == errFull || repo.IsSpent(err) {
 		return err
@@ -262,7 +263,7 @@ func (s *secretSearch) pass(err error) error {
 	return s.call.Check()
 }
 
-// look looks at the name of a file.
+// look lists a file if its name looks like a secret.
 func (s *secretSearch) look(path string) error {
 	if !s.call.looksSecret(path) || s.seen[path] {
 		return nil

@@ -87,8 +87,8 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	return s, nil
 }
 
-// leadsOnly reports whether the worktree is no granted directory but one that only leads to
-// one, which is its git directory. Such a directory has no time.
+// leadsOnly reports whether the worktree is not granted itself, but only leads to the granted
+// git directory in it. Such a directory has no time.
 func (c *call) leadsOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {

@@ -150,7 +150,7 @@ func (r *Repo) Parent(l *Link, i int) (*Link, error) {
 	return r.Link(l.Parents[i])
 }
 
-// parseHead reads the beginning of a commit, and returns what follows.
+// parseHead parses the tree and the parents of a commit, and returns the rest of its data.
 func (r *Repo) parseHead(id ID, data []byte) (l *Link, rest []byte, ok bool) {
 	l = &Link{ID: id}
 	l.Tree, data, ok = cutID(data, "tree ")
@@ -167,7 +167,7 @@ func (r *Repo) parseHead(id ID, data []byte) (l *Link, rest []byte, ok bool) {
 	return l, data, ok
 }
 
-// cutID cuts a line that consists of a key and a name of an object from a commit.
+// cutID cuts a line with a key and an object id off the data of a commit.
 func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
 	end := len(key) + 2*len(id)
 	if len(data) <= end || string(data[:len(key)]) != key || data[end] != '\n' {
@@ -179,7 +179,7 @@ func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
 	return id, data[end+1:], true
 }
 
-// whenOf is the time of a signature without the rest of it, in seconds since 1970.
+// whenOf returns the time of a signature, in seconds since 1970; 0 if it has none.
 func whenOf(text string) int64 {
 	text = strings.TrimLeft(text[strings.LastIndexByte(text, '>')+1:], " ")
 	end := 0
@@ -194,7 +194,7 @@ func whenOf(text string) int64 {
 	return seconds
 }
 
-// maxDigits is how many digits seconds since 1970 have.
+// maxDigits is how many digits of a time, in seconds since 1970, are read at most.
 const maxDigits = 13
 
 // utf8Of is text that is UTF-8, or else, if it says so, Latin-1.

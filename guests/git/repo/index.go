@@ -171,7 +171,7 @@ func (x *Index) Entry(path string) *IndexEntry {
 	return &x.Entries[i]
 }
 
-// find is where the first entry of a path is, or would be.
+// find returns the position of the first entry of a path, or where it would be.
 func (x *Index) find(path string) int {
 	return sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
 }

@@ -7,20 +7,20 @@ import (
 	"math/bits"
 )
 
-// This is our own decoder of zlib's format (RFC 1950 and 1951). It is known how long an
-// object is, and so it is written where it belongs, without a window, and tables are made
-// again in place. In WebAssembly that takes a third of the time of compress/zlib for the
-// small objects of which a history consists. What it makes is tested against that.
+// This is our own decoder of zlib's format (RFC 1950 and 1951). The size of an object is
+// known, so that it is decoded in place without a window, and tables are rebuilt in place. In
+// WebAssembly this takes a third of the time of compress/zlib for the small objects that make
+// up a history. Tests compare its output with that of compress/zlib.
 
 var (
 	errInflate = errors.New("the compressed data is damaged")
 	errLonger  = errors.New("it is longer than it says")
 )
 
-// inflater is used again: its tables are large.
+// inflater is reused for one object after another, because its tables are large.
 type inflater struct {
 	in     *reader
-	bits   uint64 // that were read and not used, the next one lowest
+	bits   uint64 // bits that were read and not used, the next one lowest
 	n      uint
 	out    []byte
 	at     int

@@ -229,7 +229,8 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 	return kind, data[begin:], cut, nil
 }
 
-// looseHeader reads the kind of an object and its size, and says where its content begins.
+// looseHeader reads the header of a loose object: its kind, its size, and where its
+// content begins.
 func (r *Repo) looseHeader(f *file) (kind Kind, size uint64, begin int, err error) {
 	head := make([]byte, maxLooseHeader)
 	if r.inflater.inflate(&reader{f: f}, head, true) != nil {

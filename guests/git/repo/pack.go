@@ -79,15 +79,16 @@ func (p *pack) id(i int) (id ID, err error) {
 	return id, err
 }
 
-// search returns the first place whose name is not less than id, and whether it is id.
+// search returns the position of the first id that is not less than id, and
+// whether it is equal.
 func (p *pack) search(id ID) (i int, found bool, err error) {
 	low := 0
 	if id[0] > 0 {
 		low = int(p.fan[id[0]-1])
 	}
 	high := int(p.fan[id[0]])
-	// Names are as good as random, so that it is known about where one is. After some
-	// guesses, which a pack made for that can lead astray, the middle is taken.
+	// Ids are as good as random, so that a position can be guessed. A pack can be made to lead
+	// guesses astray: after some, the middle is taken.
 	const guesses = 8
 	key := func(id []byte) uint64 { return uint64(binary.BigEndian.Uint32(id[1:])) }
 	want := key(id[:])

@@ -201,8 +201,8 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 	return r, nil
 }
 
-// real is a path, absolute and clean, without links, as far as these can be seen: what is
-// above the granted directories cannot.
+// real returns an absolute, clean path without links, as far as these can be seen: those above
+// the granted directories cannot.
 func real(path string) string {
 	left := 40 // links that are followed
 	for at := 1; at < len(path) && left > 0; {
@@ -233,7 +233,7 @@ func (r *Repo) Close() {
 	r.dropGraphs()
 }
 
-// maxAlternates is how many directories of objects are read of.
+// maxAlternates is how many directories of objects are searched for alternates.
 const maxAlternates = 32
 
 // addAlternates follows objects/info/alternates, as far as the directories can be

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Tips lists the objects that a history can be found by: those of references, of HEAD
-// and its like in all worktrees, and what their logs name. all is false if there are others.
-// From then on no commit-graph is believed, which could say another tree of a commit.
+// Tips lists the objects that lead to a history: those of references, of HEAD and similar
+// files in all worktrees, and those that reflogs name. all is false if there may be others.
+// From then on no commit-graph is used, because one could give a commit another tree.
 func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
 	r.graphed = true
@@ -72,7 +72,7 @@ func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	return refs, logged, all, r.Check()
 }
 
-// gitDirs are the git directories of all worktrees, the shared one first.
+// gitDirs returns the git directories of all worktrees, the common one first.
 func gitDirs(common string) ([]string, error) {
 	dirs := []string{common}
 	entries, err := readDir(filepath.Join(common, "worktrees"))
@@ -85,7 +85,7 @@ func gitDirs(common string) ([]string, error) {
 	return dirs, err
 }
 
-// Lenders are the git directories that objects come from, the own one first.
+// Lenders returns the git directories that objects come from, first the repository's own.
 func (r *Repo) Lenders() []string {
 	dirs := slices.Clone(r.objects)
 	for i, objects := range dirs {
@@ -94,8 +94,9 @@ func (r *Repo) Lenders() []string {
 	return dirs
 }
 
-// Indexes are those of the worktrees of all lenders; an empty one with an error stands for
-// what cannot be read. own is that of this worktree if it was read before, or nil.
+// Indexes returns the indexes of the worktrees of all lenders. One that cannot be read is
+// empty, and comes with an error. own is the index of this worktree if it was read
+// before, or nil.
 func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 	return func(yield func(*Index, error) bool) {
 		for _, common := range r.Lenders() {
