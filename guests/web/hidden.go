@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Bounds on the style sheets of a page that are looked at.
+// Limits on the style sheets of a page.
 const (
 	maxSheet = 64 << 10 // bytes of each
 	maxRules = 1000     // of all
@@ -24,7 +24,7 @@ const (
 	hiddenByPage
 )
 
-// hidden says whether a tag, or a style sheet before it, hides what is in the element.
+// hidden returns how a tag, or a style sheet before it, hides its element.
 func (p *page) hidden(t token) (how concealment) {
 	if p.ruled("", t.tag) {
 		how = hiddenBySheet
@@ -43,15 +43,15 @@ func (p *page) hidden(t token) (how concealment) {
 	return how
 }
 
-// ruled reports whether a style sheet hides one of these names, in whatever case. Mark is
-// what stands before them in a selector.
+// ruled reports whether a style sheet hides one of these names, whatever their case. mark
+// stands before them in a selector: "." for classes, "#" for IDs, or nothing.
 func (p *page) ruled(mark string, names []byte) bool {
 	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }
 
-// sheet takes from a style sheet which elements, classes and IDs it hides by a rule of
-// their own. Rules in blocks with a condition, such as a kind of device, do not count,
-// and neither does one for the whole page, which scripts show.
+// sheet notes the elements, classes and IDs that a style sheet hides by a rule for them alone,
+// such as p, .note or p.note. It leaves out rules in conditional blocks, such as for a kind of
+// device, and a rule for the whole page, which scripts show later.
 func (p *page) sheet(text string) {
 	depth, start := 0, 0
 	selectors := ""
@@ -85,15 +85,15 @@ func (p *page) sheet(text string) {
 	}
 }
 
-// unconditional reports whether a block of rules, by what stands before it, holds on the
-// screen of everybody.
+// unconditional reports whether a block of rules applies on every screen, by the
+// text before it.
 func unconditional(before string) bool {
 	before = strings.ToLower(strings.TrimSpace(before))
 	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")
 }
 
-// conceals reports whether declarations hide an element. What a later one takes back is
-// not looked at, and an escape counts: with that a word can be written in another way.
+// conceals reports whether declarations hide an element. Later declarations that undo this are
+// not looked at. A CSS escape counts as hiding, since it can disguise a word.
 func conceals(style string) bool {
 	color, back := "-", ""
 	var hides, tiny, clipped bool
@@ -126,7 +126,7 @@ func conceals(style string) bool {
 
 var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")
 
-// uncommented is CSS without comments.
+// uncommented removes comments from CSS.
 func uncommented(css string) string {
 	if !strings.Contains(css, "/*") {
 		return css
@@ -140,32 +140,32 @@ func uncommented(css string) string {
 	return b.String()
 }
 
-// isAmong reports whether a tag is one of those in a list with blanks around.
+// isAmong reports whether a tag is in a list, in which each has blanks around it.
 func isAmong(tag []byte, list string) bool {
 	return strings.Contains(list, " "+strings.ToLower(string(tag))+" ")
 }
 
-// void are the elements without content.
+// void lists the elements without content.
 const void = " area base br col embed hr img input link meta param source track wbr "
 
-// ends are the tags that end an element whose end tag may be missing.
+// ends has the tags that end an element, for elements whose end tag may be missing.
 var ends = map[string]string{
 	"li": " li ", "dt": " dt dd ", "dd": " dt dd ", "tr": " tr ", "td": " td th tr ", "th": " td th tr ",
 	"p": " h1 h2 h3 h4 h5 h6 hr ul ol menu pre li dt dd tr td th address article aside blockquote details div dl fieldset figcaption figure footer form header main p section table ",
 }
 
-// skipIn begins an element that is left out, or marked.
+// skipIn begins to leave out an element, or to mark it.
 func (p *page) skipIn(t token, how concealment, marked bool) {
 	p.skip, p.skipped, p.level, p.inner, p.how, p.marked, p.begins = t.tag, t.name, 1, 0, how, marked, marked
 }
 
-// holds reports whether an end tag within that element ends nothing outside of it.
+// holds reports whether an end tag within the skipped element ends only something in there.
 func (p *page) holds(name element) bool {
 	return name == elemTable || !of[p.skipped].hideable && (of[name].hideable && name != elemA || isAmong([]byte(name.String()), " menu dl "))
 }
 
-// openSkipped takes a tag in an element that is left out or marked, and reports whether
-// the tag has ended it. It ends where a browser ends it, or later.
+// openSkipped handles a start tag in a skipped or marked element, and reports whether the tag
+// has ended the element. An element ends where it does in a browser, or later.
 func (p *page) openSkipped(t token, closed bool) (ended bool) {
 	skip := strings.ToLower(string(p.skip))
 	switch {
@@ -181,8 +181,8 @@ func (p *page) openSkipped(t token, closed bool) (ended bool) {
 	return false
 }
 
-// closeSkipped takes an end tag in such an element, and reports whether it has ended
-// what holds that.
+// closeSkipped handles an end tag in a skipped or marked element, and reports whether the tag
+// has also ended the element around it.
 func (p *page) closeSkipped(t token) (ended bool) {
 	switch {
 	case p.inner > 0:
@@ -212,7 +212,7 @@ func (p *page) endSkip() {
 
 var unbracketed = strings.NewReplacer("[", "(", "]", ")")
 
-// hiddenText writes text that the page hides, between brackets that it cannot close.
+// hiddenText writes text that the page hides, in brackets that the text cannot close.
 func (p *page) hiddenText(text []byte) {
 	plain := unbracketed.Replace(html.UnescapeString(string(text)))
 	if p.begins && strings.TrimSpace(plain) != "" {
