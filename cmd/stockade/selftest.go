@@ -79,7 +79,7 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	}()
 	options := a.door().SandboxOptions()
 	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
-	options.Permit = nil                                                // they are this program's own
+	options.Permit = nil                                                // the modules are this program's own
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
 	target.Tier, target.Staging = a.tier, a.door().Staging
 	defer func() {

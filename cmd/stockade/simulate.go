@@ -62,7 +62,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		s := simulated{Call: c.ID, Turn: c.Turn, Tool: c.Tool}
 		if past.Decision != nil {
 			s.Was, s.Answer = past.Decision.Effect, past.Decision.Answer
-			if past.Decision.Unasked != "" { // here nothing runs, so it is not known that nothing changes
+			if past.Decision.Unasked != "" { // nothing runs in a simulation, so it cannot know that nothing changes
 				s.Was = policy.Ask.String()
 			}
 		}

@@ -236,7 +236,7 @@ of it then find it compiled.`,
 type toolset struct {
 	here
 	ceiling policy.Ceiling
-	denied  map[string]policy.Explanation // by tool, of those that a layer denies; nil: unknown
+	denied  map[string]policy.Explanation // why a layer denies a tool, by its name; nil: not known
 }
 
 func newToolset(ctx context.Context, a *app) (toolset, error) {
@@ -296,7 +296,7 @@ func (t toolset) list(s *stdio) error {
 		risk := policy.RiskOf(e).String()
 		if x, denied := t.denied[e.Name]; denied {
 			risk = "denied (" + string(x.Source) + ")"
-			if x.Source == policy.SourceAdmin || t.ceiling.PermitsRun(e.Module) != nil { // which is no setting
+			if x.Source == policy.SourceAdmin || t.ceiling.PermitsRun(e.Module) != nil { // no setting of the user changes these
 				risk = "off (" + string(x.Source) + ")"
 			}
 		}

@@ -135,7 +135,7 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	if err != nil {
 		return err
 	}
-	if err := checkClaims(p, rules); err != nil { // they do not count, and the program goes on without them
+	if err := checkClaims(p, rules); err != nil { // the program goes on without the modules
 		report(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 		return nil
@@ -153,7 +153,7 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	if err != nil || !yes {
 		return err
 	}
-	if err := a.sync(ctx, p, rules); err != nil { // they do not count, and the program goes on without them
+	if err := a.sync(ctx, p, rules); err != nil { // the program goes on without the modules
 		report(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 	}

@@ -67,8 +67,8 @@ const (
 // treeDiffer compares trees.
 type treeDiffer struct {
 	*call
-	all     bool               // also what the call is not about
-	each    func(change) error // is told of each instead of changes; nil: they are kept
+	all     bool               // paths that the call does not cover, too
+	each    func(change) error // called with each change; nil: changes has them
 	changes []change
 	seen    int // trees
 }

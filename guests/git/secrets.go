@@ -34,7 +34,7 @@ var configured = func(name string) string {
 // hide finds the paths that a policy hides, in any worktree of the repository and of those
 // that it borrows objects from.
 func (c *call) hide() error {
-	if configured(hiddenName) == "" || c.Operation == "secrets" { // that one the host asks for
+	if configured(hiddenName) == "" || c.Operation == "secrets" { // this operation is the host's own
 		return nil
 	}
 	for i, dir := range c.Lenders() {
@@ -84,7 +84,7 @@ func (c *call) hidden(path string) bool {
 // somebody could have made such an entry without reading the content: in an index, and in a
 // repository that borrows objects.
 func (c *call) alias(id repo.ID, path string, staged bool) bool {
-	if id == emptyBlob || !staged && len(c.Lenders()) == 1 || c.looksSecret(path) { // which is asked about by its own name
+	if id == emptyBlob || !staged && len(c.Lenders()) == 1 || c.looksSecret(path) { // a path that looks like a secret is checked by itself
 		return false
 	}
 	if c.indexes == nil {

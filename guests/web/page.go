@@ -34,15 +34,15 @@ type page struct {
 	href   []byte // of the link that the text is in; nil: it is in none
 	link   string // that, once its bracket is open
 
-	skip    []byte          // the name of an element whose content is left out, or marked
-	skipped element         // that
-	level   int             // of elements of that name within
-	inner   int             // of elements within of which end tags end nothing outside
+	skip    []byte          // the name of an element that is left out or marked, as written
+	skipped element         // the same name
+	level   int             // how many elements of that name are open, itself too
+	inner   int             // how many elements in it are open of which [page.holds] is true
 	how     concealment     // how the page hides it
 	hides   bool            // the page hides some text
-	marked  bool            // it is marked, as hidden by the page
-	begins  bool            // nothing of it was written yet
-	rules   map[string]bool // .CLASS and #ID of what style sheets hide
+	marked  bool            // its text is written, marked as hidden by the page
+	begins  bool            // none of its text was written yet
+	rules   map[string]bool // TAG, .CLASS and #ID that style sheets hide
 }
 
 type list struct {

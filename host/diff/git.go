@@ -436,7 +436,7 @@ func isHash(s string) bool {
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// load reads a regular file of at most that many bytes.
+// load reads a regular file. It fails if the file has more than most bytes.
 func load(v *tool.Version, most int64) ([]byte, error) {
 	if !regular(v) {
 		return nil, errors.New("it is no file")

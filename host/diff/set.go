@@ -436,7 +436,7 @@ func places(dirs map[string]int) []Place {
 	return best
 }
 
-// upTo cuts a path behind that many names, counted from a position in it.
+// upTo cuts a path behind a number of names, counted from a position in it.
 func upTo(path string, from, names int) string {
 	for i := from + 1; i < len(path); i++ {
 		if path[i] == '/' {

@@ -290,7 +290,7 @@ func clean(text string, hide func(string) string) []string {
 	return raw
 }
 
-// texts reads both contents of a change, each of at most so many bytes.
+// texts reads both contents of a change. It fails if one has more than most bytes.
 func texts(c tool.Change, most int64) (before, after content, err error) {
 	if before, _, err = read(c.Before, most); err == nil {
 		after, _, err = read(c.After, most)

@@ -105,7 +105,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		grant, err = p.conclude(ctx, decision, saidSo())
 	default:
 		shown := changes
-		if result.Err != nil { // nothing of these is kept
+		if result.Err != nil { // the changes of a call that failed are not kept
 			shown = nil
 		}
 		decision = decision.Told(ctx, shown, dirs...)

@@ -31,7 +31,7 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[se
 // resumed is what the events read so far say of a session.
 type resumed struct {
 	spent map[string]uint64           // fuel, by tool
-	asked map[string]llm.FunctionData // by call, as those that run
+	asked map[string]llm.FunctionData // by call, as the model has asked
 	runs  map[string]session.Intent
 }
 

@@ -181,7 +181,7 @@ const maxWhole = 64 << 20
 
 var errTooLong = errors.New("it is too long")
 
-// content returns the bytes of a regular file of at most that size.
+// content returns the bytes of a regular file. It fails if there are more than most.
 func content(v *tool.Version, most int64) ([]byte, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist
@@ -201,7 +201,7 @@ func content(v *tool.Version, most int64) ([]byte, error) {
 	return data, err
 }
 
-// text returns the content of a file below top of at most that size; empty if there is none.
+// text is content for a file below top; it returns "" if there is none.
 func (f *files) text(s side, top, name string, most int64) (string, error) {
 	v, err := f.version(s, top, name)
 	if err != nil || v == nil {

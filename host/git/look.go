@@ -33,7 +33,7 @@ type Dir struct {
 	Held    []Held
 	Same    []string // files that commits or the index hold as the worktree has them
 	Ends    int      // how many of these have other line ends in the worktree
-	Gone    []string // files that are gone from a branch or the index, and were never in the worktree
+	Gone    []string // files that are gone from a branch or the index, and were not in the worktree before
 	Stays   []string // files that are gone from a commit or the index, and stay in the worktree
 	Missing int      // how many objects the repository has lost
 	Older   bool     // there are more new commits than were compared
@@ -453,7 +453,7 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 }
 
 // stays notes a file that is gone from a commit or the index, but not from the worktree. With
-// gone, it also notes one that the worktree never had; others show as changes of the worktree.
+// gone, it also notes one that the worktree did not have before; others show as its changes.
 func (d *dir) stays(e entry, name string, gone bool, depth int) {
 	v, err := d.worktree(name)
 	isTree := e.mode&format.ModeType == format.ModeTree

@@ -56,7 +56,7 @@ func (c content) shared(e policy.Exec) (with string, adds bool) {
 	default:
 		with = unasked
 	}
-	return with, len(e.Opened) == 0 // or a secret could be in there
+	return with, len(e.Opened) == 0 // with a secret opened, what it adds could hold the secret
 }
 
 // layer is a directory of a cache as one command has it.

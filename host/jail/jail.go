@@ -106,7 +106,7 @@ type Jail struct {
 	mu    sync.Mutex
 	next  *waiting // a helper that was started ahead; nil: none
 
-	told sync.Map // repositories of which it was said that commands find nothing in them
+	told sync.Map // repositories that a result has said are hidden from commands
 
 	starting chan struct{} // is full while one starts for whom the next command waits
 
@@ -220,7 +220,7 @@ func unused(grant policy.Grant, err error) {
 
 type streams struct {
 	stdout, stderr *redact.Writer
-	own            *redact.Redactor // of what is secret in the output of this command alone
+	own            *redact.Redactor // knows what is secret in the output of this command only
 	kept           [2]*headTail
 }
 

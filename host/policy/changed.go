@@ -90,7 +90,7 @@ func (d *Decision) byPath(changes []tool.Change) bool {
 // changesPath reports whether a rule applies to a call that has changed one of these paths.
 // The rule may have a path absolute, or relative to the directory of the call.
 func (d *Decision) changesPath(r *Rule, names []string, work *match.Work) match.Truth {
-	as := *r // what it says of one tool holds for this one
+	as := *r // the rule applies as if it named this tool
 	as.Tool = d.entry.Name
 	speaks := func(names []string) match.Truth {
 		args := match.NewArguments(d.call.Args, d.call.Cwd, work)

@@ -48,7 +48,7 @@ type Decision struct {
 	reason  string
 	floor   bool      // it asks whatever anybody has answered
 	exact   bool      // a flag of this run allows the very command
-	flagged bool      // a flag of this run allows it
+	flagged bool      // a flag of this run allows the call
 	insists string    // why a process asks whatever rules say; empty: it does not
 	online  bool      // the process asks for the network
 	changes Changes   // what becomes of what the process changes
@@ -64,10 +64,10 @@ type Decision struct {
 
 	opens string // the host of the call that no rule opens, and that a yes does; empty: none
 
-	set *diff.Set // what it has changed, as a person is told; nil: that is not known
+	set *diff.Set // the changes as a person is shown them; nil: not known yet
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
-	histories      []History     // of which it asks whether commands may read them; nil: it is about the call
+	histories      []History     // the histories that it is about; nil: it is about the call
 	change         tool.Hint     // what would change the decision; nil: to take away what decides
 }
 

@@ -165,7 +165,7 @@ type Exec struct {
 	Network *network.Network
 	// Changes is what becomes of what it changes.
 	Changes Changes
-	secrets bool // its call uses some
+	secrets bool // the call uses secrets
 }
 
 // Apart reports whether the process has more rights than one without approval: the

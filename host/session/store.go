@@ -182,7 +182,7 @@ func (c *chain) check(e Event) error {
 		return &ChainError{e.Seq, "does not follow the event before it in its session"}
 	case e.ComputeHash() != e.Hash:
 		return &ChainError{e.Seq, "was changed after it was written"}
-	case e.Body == nil && last.body: // all that there are go together
+	case e.Body == nil && last.body: // the bodies of a session are removed together
 		return &ChainError{e.Seq, "has lost its body, and an event before it has not"}
 	case e.Body != nil && (len(e.Salt) != SaltBytes || BodyDigest(e.Salt, e.Body) != e.Digest):
 		return &ChainError{e.Seq, "has a body that is not the one that was written"}

@@ -48,11 +48,11 @@ type Set struct {
 	trees     []*Tree
 	layers    []*Layer // of overlays
 	skipped   []string // that they have, and are not for the host
-	unkept    []string // whose attributes a command has set
+	unkept    []string // files whose attributes or ACLs a command has set, see Unkept
 	failed    error    // of what they have
 	treeBytes int64    // of maxTreeBytes
 
-	ends    []func(keep bool) // what was given to Then
+	ends    []func(keep bool) // the callbacks of Then
 	unasked bool
 
 	over atomic.Bool

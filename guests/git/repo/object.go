@@ -251,7 +251,7 @@ const (
 // cache keeps objects of packs: most of them are what others are deltas of.
 type cache struct {
 	objects map[place]*cached
-	queue   []*cached // of all; the next one to be looked at whether it was used first
+	queue   []*cached // all objects; the first one is the next to be dropped, unless it was used
 	size    int
 }
 
@@ -264,7 +264,7 @@ type cached struct {
 	place
 	kind Kind
 	data []byte
-	used bool // since it was last looked at
+	used bool // since its last turn in queue
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {

@@ -64,7 +64,7 @@ type Repo struct {
 	GitDir    string
 	CommonDir string
 	Worktree  string // the top of the files; "" of a bare repository
-	Within    string // where from the top the path is that it was opened by
+	Within    string // the path by which it was opened, relative to Worktree
 
 	cancelled func() error // asked from time to time whether to go on; nil: yes
 	spent     int          // work, see [MaxWork]
@@ -72,8 +72,8 @@ type Repo struct {
 	pages     pages
 	cache     cache
 	inflater  inflater
-	delta     []byte   // room for one, used again
-	objects   []string // directories of objects: the own one first
+	delta     []byte   // buffer for a delta, reused
+	objects   []string // directories of objects, first its own
 	packs     []*pack
 	graphs    []*graph // the layers of a commit-graph, the lowest first
 	graphed   bool     // they were looked for

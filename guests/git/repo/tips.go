@@ -56,7 +56,7 @@ func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 			text, err := readSmall(name, maxIndex)
 			r.Spend(workLoose + len(text)/perTree)
 			for line := range strings.Lines(string(text)) {
-				fields := strings.Fields(line[:min(len(line), 82)]) // of a log: the object before, and now
+				fields := strings.Fields(line[:min(len(line), 82)]) // in a reflog: the ids before and after
 				for _, f := range fields[:min(len(fields), 2)] {
 					add(to, f)
 				}

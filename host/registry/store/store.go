@@ -96,7 +96,7 @@ func (s *Store) load() ([]byte, error) {
 	case !st.IsDir():
 		return nil, fmt.Errorf("%s is not a folder", s.dir)
 	default:
-		err := checkMine(s.dir, st) // others could have taken an index away, too
+		err := checkMine(s.dir, st) // others could have removed the index, too
 		if err == nil {
 			err = checkAbove(s.dir)
 		}

@@ -276,7 +276,7 @@ func (s *Store) transact(n int) {
 	if err != nil {
 		s.rollback()
 		s.giveUp(err)
-		if group == nil { // only those that have waited the whole time: the rest get their own
+		if group == nil { // only those that waited from the start fail: the others get a group of their own
 			group = s.take(n)
 		}
 		for _, r := range group {

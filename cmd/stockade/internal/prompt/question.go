@@ -23,7 +23,7 @@ type Question struct {
 	// symbolic links.
 	LeadsTo map[string]string
 
-	texts map[int]*diff.Text // of its changes, as far as they are shown at once
+	texts map[int]*diff.Text // differences of changes that are shown at once, by index
 }
 
 // One is the prompt about one call.
@@ -61,7 +61,7 @@ func One(q Question) *Prompt {
 		}
 		c := Choice{Letter: s.letter, Words: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
 		if s.scope == policy.ScopeSession && q.Histories != nil {
-			continue // that is what "y" says
+			continue // "y" is for the session already
 		}
 		if s.scope == policy.ScopeSession || q.Histories != nil {
 			p.choices = append(p.choices, c)
@@ -207,7 +207,7 @@ type page struct {
 	v      View
 	all    bool // nothing is folded
 	folded bool
-	first  int // rows that are folded last, from the beginning
+	first  int // how many rows at the beginning are folded last
 	suspect
 	out []string
 }
@@ -500,7 +500,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 		}
 	}
 	each := sharesOf(items, texts, left)
-	counted := func(n int) bool { // in a row below, and not shown
+	counted := func(n int) bool { // its rows are only counted, in a row below
 		return items[n].large || each[items[n].share()] < min(len(texts[n]), leastFolded)
 	}
 	for n := range items {
