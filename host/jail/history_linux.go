@@ -83,9 +83,8 @@ func (p *plan) closeHistories(b *before, terms policy.Exec, known *githistory.St
 	return nil
 }
 
-// judge decides whether commands may read a history that seems to hold secrets. At tier
-// 1, which does not hide such files either, each command is asked about, and the
-// question says so.
+// judge decides whether commands may read a history that seems to hold secrets. Tier 1 does not
+// hide such files either: there each command is asked about, and the question says so.
 func (b *before) judge(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
 	effect := terms.History(repository)
 	if effect == policy.Allow || terms.Tier < policy.TierConfined {

@@ -89,7 +89,8 @@ func noteStop(why error, ended *effect.Ended) bool {
 	return true
 }
 
-// recount is how often layers are measured while free disk space does not shrink.
+// recount is the least time between two measurements of layers while free disk space does
+// not shrink.
 const recount = 5 * time.Second
 
 // check returns a function that measures the layers and fails if the command has written too

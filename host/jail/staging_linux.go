@@ -184,8 +184,8 @@ func room(dir string) func() error {
 	}
 }
 
-// watched returns a context that ends with the first error of the checks, which run every 100
-// ms. stop ends the checks, and returns the error that has ended the context, or nil.
+// watched returns a context that ends with the first error of the checks, which run every
+// 100 ms. stop ends the checks, and returns the error that has ended the context, or nil.
 func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ticker, done := time.NewTicker(100*time.Millisecond), make(chan struct{})

@@ -303,9 +303,9 @@ func attach(tree int, name string) error {
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// overlay mounts an overlay of the directories of a layer. It passes them to the kernel as
-// descriptors: paths could be too long, or have special characters. found, if not nil, is
-// called with each lower one.
+// overlay makes an overlay mount of the directories of a layer, and returns its descriptor.
+// Directories are passed to the kernel as descriptors: paths could be too long, or have special
+// characters. found, if not nil, is called with each lower one.
 func overlay(l wire.Layer, found func(place int)) (int, error) {
 	opts := []struct {
 		key  string
