@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheProcessHasAMemoryLimit: that of the tools and its own, unless a person says
-// otherwise.
+// TestTheProcessHasAMemoryLimit: it is the limit of the tools and our own, unless a person
+// sets another one.
 func TestTheProcessHasAMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)

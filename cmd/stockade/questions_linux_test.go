@@ -30,13 +30,13 @@ var (
 	questionsInto = flag.String("questions-into", "", "for the test itself: the file to which the questions of this tier are written")
 )
 
-// questionsTable has the counted questions; UPDATE_QUESTIONS=1 with -questions writes it.
+// questionsTable has the expected questions; UPDATE_QUESTIONS=1 with -questions writes it.
 const questionsTable = "testdata/questions.txt"
 
 // A usualCommand is run by the tool bash in a fresh workspace, under the default
 // configuration.
 type usualCommand struct {
-	setup   string // run plainly, before
+	setup   string // run without stockade, before command
 	command string
 	quick   bool // make test runs it, too
 }
@@ -120,13 +120,13 @@ var usualCommands = []usualCommand{
 	{"", "curl -sf https://example.com", true},
 }
 
-// elsewhere is a path of this machine in a reason.
+// elsewhere matches a path of this machine in a reason.
 var elsewhere = regexp.MustCompile(`"/[^"]*"`)
 
-// denied stands before the rule that denies a command, which is no question.
+// denied marks the rule that denies a command, among the questions about it.
 const denied = "denied: "
 
-// questions counts them.
+// questions counts the questions, without the rules that deny.
 func questions(why []string) int {
 	return len(slices.DeleteFunc(slices.Clone(why), func(w string) bool { return strings.HasPrefix(w, denied) }))
 }
@@ -141,7 +141,7 @@ func (c *countingYes) Approve(_ context.Context, q policy.Question) func() (poli
 	}
 }
 
-// questionsOf is what is asked of each command in the tier that there is here.
+// questionsOf returns the questions about each command, and the tier of this machine.
 func questionsOf(t *testing.T) (policy.Tier, map[string][]string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -176,7 +176,7 @@ func questionsOf(t *testing.T) (policy.Tier, map[string][]string) {
 	return a.tier(), asked
 }
 
-// askedOf is why questions were put before one command was done, in a new workspace.
+// askedOf returns the reasons of the questions about one command, in a new workspace.
 func askedOf(t *testing.T, a *app, catalog *tool.Catalog, c usualCommand) []string {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -216,8 +216,8 @@ func askedOf(t *testing.T, a *app, catalog *tool.Catalog, c usualCommand) []stri
 	return yes.why
 }
 
-// Everyday commands put the questions of a table, and no others, at tiers 3 and 1. The
-// commands go the whole way: policy, dispatch, sandbox, jail and stage.
+// Everyday commands lead to the questions in a table, and no others, at tiers 3 and 1. They
+// run through policy, dispatch, sandbox, jail and stage.
 func TestTheQuestionsOfEverydayCommands(t *testing.T) {
 	if *questionsInto != "" { // at tier 1
 		tier, asked := questionsOf(t)
@@ -248,7 +248,7 @@ func TestTheQuestionsOfEverydayCommands(t *testing.T) {
 	compareQuestions(t, three, one)
 }
 
-// compareQuestions compares what was asked at two tiers with the table.
+// compareQuestions compares the questions at two tiers with the table.
 func compareQuestions(t *testing.T, three, one map[string][]string) {
 	t.Helper()
 	table, err := os.ReadFile(questionsTable)

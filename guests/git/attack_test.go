@@ -390,8 +390,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if out := f.works(args{Operation: "diff", Path: ".env"}); !strings.Contains(out.Output, "+swordfish again") {
 		t.Errorf("what was answered for is not shown: %q", out.Output)
 	}
-	// One that cannot be opened nobody has said yes to: there the host lets nothing be seen.
-	// Nor has anybody where there is no file by that name any more.
+	// If a file cannot be opened, nobody has agreed to show it: the host keeps it from the
+	// guest. The same holds if there is no file of this name any more.
 	for _, make := range []string{"", "ln -s plain .env", "mkdir .env", "mv conf c2; ln -s c2 conf"} {
 		if out, err := exec.Command("sh", "-c", "rm -rf .env; "+make).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -407,8 +407,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// TestHiddenPathsAreInNoRevision: what a policy hides is not shown by any operation, by no
-// name that a commit, an index or another worktree has for it.
+// TestHiddenPathsAreInNoRevision: no operation shows a hidden file, under any name that a
+// commit, an index or another worktree has for it.
 func TestHiddenPathsAreInNoRevision(t *testing.T) {
 	f := newFixture(t)
 	f.put("pay/roll.csv", "swordfish\n")
@@ -463,7 +463,8 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 			f.fails(in, "denied", "hides")
 		}
 	}
-	// No other way to the repository shows more, and none whose files could be anywhere.
+	// Another way to the repository shows no more, and a repository whose worktrees are not
+	// known is denied.
 	hide(dir + "/pay")
 	script := `set -e
 ln -s . link; ln -s .git gitlink; mkdir -p .git/modules
@@ -485,8 +486,8 @@ mkdir x z; cp -r .git x; git --git-dir x/.git config core.worktree ../..; cp -r 
 	f.fails(args{Operation: "log"}, "denied", "files.hidden")
 }
 
-// TestSecretsHaveNoOtherName: whoever knows the name of an object, and cannot read it, gives
-// it another name in an index, or in a repository that borrows it.
+// TestSecretsHaveNoOtherName: an object is not shown under another name, which somebody who
+// knows its id can give it in an index, or in a repository that borrows objects.
 func TestSecretsHaveNoOtherName(t *testing.T) {
 	f := newFixture(t)
 	f.put(".env", "swordfish\n")
@@ -511,8 +512,8 @@ func TestSecretsHaveNoOtherName(t *testing.T) {
 	}
 }
 
-// TestSearchForSecrets: the host learns which names in a history look like secrets,
-// wherever a person could find them.
+// TestSearchForSecrets: the host learns which names look like secrets in any
+// part of a history.
 func TestSearchForSecrets(t *testing.T) {
 	search := func(f *fixture, path, known string) (out struct {
 		Names   []string

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nest makes directories in each other, and gives the lowest.
+// nest makes directories in each other, and returns the lowest.
 func nest(t *testing.T, dir string, levels int, mode uint32) {
 	t.Helper()
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -37,7 +37,7 @@ func nest(t *testing.T, dir string, levels int, mode uint32) {
 	unix.Close(at)
 }
 
-// fewFiles lets this process have only some more open files.
+// fewFiles limits how many more files this process can open.
 func fewFiles(t *testing.T) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -109,8 +109,8 @@ func TestAnyTreeIsRemovedAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestWhoExchangesDirectoriesLeadsNoRemovalOut has directories become links to what is
-// outside, and back, while the tree is removed.
+// TestWhoExchangesDirectoriesLeadsNoRemovalOut exchanges directories for links that lead out,
+// and back, while the tree is removed.
 func TestWhoExchangesDirectoriesLeadsNoRemovalOut(t *testing.T) {
 	base := t.TempDir()
 	outside := filepath.Join(base, "outside")
@@ -154,8 +154,8 @@ func TestWhoExchangesDirectoriesLeadsNoRemovalOut(t *testing.T) {
 	}
 }
 
-// TestDiscardedTreesAreRemovedByALaterProcess kills the process that removes one, and
-// has two others go on.
+// TestDiscardedTreesAreRemovedByALaterProcess kills a process that removes a tree, and lets
+// two others go on.
 func TestDiscardedTreesAreRemovedByALaterProcess(t *testing.T) {
 	const job = "STOCKADE_TEST_DISCARD"
 	if bin := os.Getenv(job); bin != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// files are those below a directory, as if that were another one.
+// files returns the files below a directory, as if it had another name.
 func files(t *testing.T, dir, as string) map[string]*tool.Version {
 	t.Helper()
 	found := map[string]*tool.Version{}
@@ -50,8 +50,8 @@ func files(t *testing.T, dir, as string) map[string]*tool.Version {
 	return found
 }
 
-// changed are the changes that a command makes of what another one has made in a
-// directory, where that stays as it was.
+// changed returns the changes that a command makes to the files that another one has made in a
+// directory. The command runs in a copy.
 func changed(t *testing.T, before, command string) (dir string, changes []tool.Change) {
 	t.Helper()
 	top := t.TempDir()

@@ -15,14 +15,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// hostile are names that could be taken for words of ours, or do something to who shows
-// them.
+// hostile are names that could be taken for our words, or do something to a terminal.
 var hostile = []string{
 	"removed", "directory", "branch", "1", "index", "a", "created", "git:", "from", "renamed", "other changes", "files in .", "and 30 more", "(symbolic link)",
 	"new\nline", "\x1b[2J", `quo"te`, `back\slash`, "\xff\xfe", "\u202egpj", "...", " ", "@@ -1 +1 @@", "--- a", "\r", strings.Repeat("long", 60), "\x00",
 }
 
-// any are random changes with hostile names, no two of one path.
+// anyChanges returns random changes with hostile names, each of another path.
 func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 	dirs := []string{"/ws"}
 	kinds := []tool.ChangeKind{tool.Created, tool.Created, tool.Modified, tool.Modified, tool.Removed, tool.Renamed, tool.DirectoryCreated, tool.DirectoryRemoved, tool.ModeChanged, tool.Times}
@@ -41,7 +40,7 @@ func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 			dir += "/.git/" + []string{"refs/heads", "refs/tags", "objects/aa", "logs", "hooks"}[r.IntN(5)]
 		}
 		c := tool.Change{Path: fmt.Sprintf("%s/%s %d", dir, hostile[r.IntN(len(hostile))], i), Kind: kinds[r.IntN(len(kinds))]}
-		if r.IntN(3) == 0 { // a word of ours is all of the name
+		if r.IntN(3) == 0 { // the whole name is a word of ours
 			c.Path = fmt.Sprintf("%s/%d/%s", dir, i, hostile[r.IntN(len(hostile))])
 		}
 		switch c.Kind {
@@ -68,7 +67,7 @@ func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 	return changes
 }
 
-// caring says of some changes that they need care.
+// caring returns a care for some changes.
 func caring(c tool.Change) Care {
 	switch {
 	case strings.Contains(c.Path, "hooks"):
@@ -79,8 +78,8 @@ func caring(c tool.Change) Care {
 	return Plain
 }
 
-// Whatever the changes are, and in however many lines they are told: each is a part of
-// one of these, the sums agree, and none is in a count without a directory.
+// Whatever the changes are, and in however many lines they are told, each is a part of one
+// line, the sums agree, and each count names a directory.
 func TestEachChangeIsToldOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -92,7 +91,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 		s := group(t.Context(), changes, "/ws", caring)
 		moved := 0
 		for _, c := range s.Changes {
-			if c.Kind == tool.Renamed && c.From != c.Path+" before" { // two became one
+			if c.Kind == tool.Renamed && c.From != c.Path+" before" { // a removal and a creation became one change
 				moved++
 			}
 		}
@@ -148,7 +147,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 					t.Fatalf("seed %d: a line holds another one: %q", seed, l.Words)
 				}
 			}
-			// The first lines are those with a care, the greatest first.
+			// The first lines are those with a care, the highest first.
 			if !slices.IsSortedFunc(lines, func(a, b Told) int { return cmp.Compare(b.Care, a.Care) }) {
 				t.Fatalf("seed %d: the lines are out of order", seed)
 			}
@@ -162,7 +161,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 	}
 }
 
-// The words of entries that differ differ, so that none can be taken for another one.
+// Different entries have different words, so that no name can fake another line.
 func TestNoNameIsAnotherLine(t *testing.T) {
 	changes := []tool.Change{{Path: "/ws/photos", Kind: tool.DirectoryRemoved, Before: &tool.Version{Mode: fs.ModeDir | 0o755}}}
 	for i := range 40 {
@@ -177,7 +176,7 @@ func TestNoNameIsAnotherLine(t *testing.T) {
 	}
 }
 
-// Secrets, modes and what git runs are told before what is plain, however much that is.
+// Secrets, modes and files that git runs come before plain changes, however many these are.
 func TestWhatNeedsCareComesFirst(t *testing.T) {
 	var changes []tool.Change
 	add := func(kind tool.ChangeKind, name string, mode fs.FileMode) {
@@ -222,7 +221,7 @@ func TestWhatNeedsCareComesFirst(t *testing.T) {
 	}
 }
 
-// A large difference hides no small one, and all are whole, up to 64 MiB.
+// A large difference hides no small one, and up to 64 MiB all are shown.
 func TestSmallDifferencesComeFirst(t *testing.T) {
 	var changes []tool.Change
 	large := strings.Repeat("a line of text\n", 1<<20/15)
@@ -246,7 +245,7 @@ func TestSmallDifferencesComeFirst(t *testing.T) {
 			t.Errorf("%s: %d bytes are shown", s.At(i).Path, len(text))
 		}
 	}
-	// Beyond the bound, and what is no text, is named, and then not all is whole.
+	// Contents that are too large, or not text, are named, and make the set not whole.
 	for name, c := range map[string]struct {
 		extra *tool.Version
 		kind  tool.ChangeKind
@@ -296,7 +295,7 @@ func TestADigestCoversWhatIsShown(t *testing.T) {
 	}
 }
 
-// A secret is taken out of each text, and it is counted in how many lines.
+// A secret is taken out of each text, and the lines with one are counted.
 func TestASecretInADifference(t *testing.T) {
 	hide := func(s string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(s, "hunter2", "[redacted]"), "two\nlines", "[redacted]")
@@ -329,7 +328,7 @@ func TestASecretInADifference(t *testing.T) {
 	}
 }
 
-// No secret stands in what is said of a content that cannot be read.
+// No secret stands in the error about a content that cannot be read.
 func TestASecretInAnError(t *testing.T) {
 	open := func() (io.ReadCloser, error) { return nil, errors.New("hunter2") }
 	c := tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Size: 1, Mode: 0o644, Open: open}}
@@ -339,7 +338,7 @@ func TestASecretInAnError(t *testing.T) {
 	}
 }
 
-// What the log has of a difference is read as what it was.
+// A difference in the log is read back as it was.
 func TestAStoredDifferenceIsReadAsItWas(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -392,8 +391,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Files that are moved out of a directory are told, and where from, however much else there
-// is; and what changes comes before what is new.
+// Files that are moved out of a directory are told, with the directory, however many other
+// changes there are; and changed files come before new ones.
 func TestWhatIsMovedAwayIsTold(t *testing.T) {
 	var changes []tool.Change
 	for i := range 40 {

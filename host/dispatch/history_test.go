@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// TestHistoryIsKnownBeforeACommandRuns: the host has a guest look through the history of
-// a repository, and asks once what commands may read of it. A no is none to the command.
+// TestHistoryIsKnownBeforeACommandRuns: the host has a guest search the history of a
+// repository, and asks once what commands may read of it. A no does not deny the command.
 func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		held   bool
@@ -82,8 +82,8 @@ func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 	}
 }
 
-// TestHistoryThatNobodyCanKnow: a search that fails is no clean one, and a command does
-// not begin for ever.
+// TestHistoryThatNobodyCanKnow: a history is not clean if its search fails, and a command is
+// not tried for ever.
 func TestHistoryThatNobodyCanKnow(t *testing.T) {
 	w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 3 }, Rules: []policy.Rule{{Effect: policy.Allow, Tool: "bash", Source: policy.SourceFlag}}})
 	w.changes = nil

@@ -182,8 +182,8 @@ func TestWhatARehearsedCallSaysWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// What nobody can see is kept after a yes to this call, and no answer to it holds for
-// others, whoever gives it and whatever it says.
+// Changes that cannot be shown are kept after a yes to this call only: no answer to it holds
+// for others, whoever gives it and whatever it says.
 func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 	many := func(n int, c tool.Change) (out []tool.Change) {
 		for i := range n {
@@ -199,7 +199,7 @@ func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []tool.Change
 		holds   bool
-		then    []tool.Change // of the second call, if they are others
+		then    []tool.Change // of the second call, if they differ
 		flag    bool          // the command line of this run allows it
 	}{
 		"text":                                 {changes: many(30, aFile("x", "hello\n")), holds: true},
@@ -309,8 +309,8 @@ func (r cachingRunner) Run(ctx context.Context, g policy.Grant, mod *tool.Module
 	return result, cachingStage{staged, r}, err
 }
 
-// What a process has written to caches is kept once its call is allowed, and what was
-// built with a cache of others is said.
+// Writes of a process to caches are kept once its call is allowed, and a result warns of
+// programs that were built with a cache of others.
 func TestWhatIsWrittenToCaches(t *testing.T) {
 	built := aFile("program", "\x7fELF...")
 	built.After.Mode = 0o755

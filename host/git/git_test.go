@@ -35,7 +35,7 @@ func sh(t testing.TB, dir, command string) string {
 	return string(out)
 }
 
-// templates are what commands have made in an empty directory, by these.
+// templates are the directories that commands have made, by the commands.
 var (
 	templates   sync.Map
 	templateDir string
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// made are the changes that a command makes of what another one has made in a directory,
-// where that stays as it was, and forge after it in the copy.
+// made returns the changes that a command makes to the files that another one has made in a
+// directory. The command runs in a copy, and forge after it.
 func made(t testing.TB, before, command string, forge func(dir string)) []tool.Change {
 	t.Helper()
 	top := t.TempDir()
@@ -74,7 +74,8 @@ func made(t testing.TB, before, command string, forge func(dir string)) []tool.C
 	return between(t, was, is)
 }
 
-// between are the changes from one directory to another, as if that were the first.
+// between returns the changes from one directory to another, as if both had the
+// name of the first.
 func between(t testing.TB, was, is string) (changes []tool.Change) {
 	t.Helper()
 	read := func(dir string) map[string]*tool.Version {
@@ -134,7 +135,7 @@ const packIt = "git repack -qad"
 // start makes a repository with some commits.
 const start = "git init -q -b main; for i in 1 2 3; do seq $i 400 > a; echo $i > b; git add .; git commit -qm c$i; done; "
 
-// glob is the one file of a pattern.
+// glob returns the only file that matches a pattern.
 func glob(t *testing.T, dir, pattern string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -144,7 +145,7 @@ func glob(t *testing.T, dir, pattern string) string {
 	return names[0]
 }
 
-// rewrite changes a file that ends in a sum of what is before that.
+// rewrite changes a file that ends in a SHA-1 sum, and adds the new sum.
 func rewrite(t *testing.T, name string, change func(data []byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -159,7 +160,7 @@ func rewrite(t *testing.T, name string, change func(data []byte) []byte) {
 	}
 }
 
-// pair writes a pack of what stands in it, and an index that has it so.
+// pair writes a pack of some encoded objects, and its index.
 func pair(t *testing.T, dir string, objects map[string][]byte, order ...string) {
 	t.Helper()
 	data := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(len(order)))
@@ -198,7 +199,7 @@ func pair(t *testing.T, dir string, objects map[string][]byte, order ...string) 
 	}
 }
 
-// packed is what stands in a pack of an object, or of a delta of the one with a name.
+// packed encodes an object for a pack, or a delta of the object with the id base.
 func packed(kind int, base string, data []byte) []byte {
 	var out bytes.Buffer
 	n := len(data)
@@ -215,7 +216,7 @@ func packed(kind int, base string, data []byte) []byte {
 	return out.Bytes()
 }
 
-// No object is believed under another name than its own, wherever the lie is.
+// No object is believed under an id that is not its hash, wherever the lie is.
 func TestLies(t *testing.T) {
 	blob := func(text string) string { return nameOf(20, format.Blob, []byte(text)) }
 	overIdx := func(change func(t *testing.T, data []byte)) func(*testing.T, string) {
@@ -322,7 +323,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// What git makes of a sound repository is believed, and all of it is looked at.
+// A repository that git has made is believed, and looked at as a whole.
 func TestSoundRepositories(t *testing.T) {
 	big := start + "for i in $(seq 12); do seq $i 5000 > a; mkdir -p d/$i; echo $i > d/$i/x; git add .; git commit -qm $i; git tag -m t t$i; done; "
 	for _, test := range []struct{ name, before, command string }{
@@ -358,7 +359,7 @@ func TestSoundRepositories(t *testing.T) {
 	}
 }
 
-// What is beyond a bound is said to be.
+// Data beyond a limit is reported.
 func TestBounds(t *testing.T) {
 	for _, test := range []struct {
 		name, before, command string
@@ -396,7 +397,7 @@ func TestTheEndOfTime(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck says what a commit of a file costs, and a pack.
+// BenchmarkCheck measures the check of a commit of one file, and of a pack.
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct{ name, before, command string }{
 		{"commit", start + "git gc -q", "echo 4 > b; git commit -qam 4"},

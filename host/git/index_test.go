@@ -19,7 +19,7 @@ func version(data []byte) *tool.Version {
 	return &tool.Version{Size: int64(len(data)), Mode: 0o644, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-// What git writes to its index says what is staged, or nothing.
+// An index that git writes yields what is staged, or nothing.
 func TestWhatAnIndexSays(t *testing.T) {
 	for _, format := range []string{"2", "4"} {
 		dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestWhatAnIndexSays(t *testing.T) {
 			if got := strings.Join(names, " "); got != c.want {
 				t.Errorf("version %s, %s: %q", format, c.name, got)
 			}
-			// Whatever is cut off or changed, there is an answer.
+			// No cut or changed byte makes the parser panic.
 			for i := 0; i < len(after); i += 7 {
 				bad := append(bytes.Clone(after[:i]), 0xff)
 				sum := sha1.Sum(bad)
@@ -73,8 +73,8 @@ func TestWhatAnIndexSays(t *testing.T) {
 	}
 }
 
-// indexOf is one of version 4, of a file of each name: how much it keeps of the one
-// before, and what follows.
+// indexOf returns an index of version 4 with a file of each name, given as the length that is
+// kept of the name before, and the rest.
 func indexOf(names ...[2]any) []byte {
 	out := binary.BigEndian.AppendUint32([]byte("DIRC\x00\x00\x00\x04"), uint32(len(names)))
 	last := 0
@@ -96,7 +96,7 @@ func indexOf(names ...[2]any) []byte {
 	return append(out, sum[:]...)
 }
 
-// What is small on the disk may be large once it is read, and there may be many.
+// A small index can become large in memory, and there may be many.
 func TestIndexesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", format.MaxName)
 	many := [][2]any{{0, strings.Repeat("x", 4000)}}
@@ -124,7 +124,7 @@ func TestIndexesAreBounded(t *testing.T) {
 	}
 }
 
-// What came from elsewhere is lost if it is not kept.
+// Files that came from elsewhere are not negligible.
 func TestNegligible(t *testing.T) {
 	v, index := version([]byte("x")), version(indexOf([2]any{0, "a"}))
 	for _, test := range []struct {
@@ -145,15 +145,14 @@ func TestNegligible(t *testing.T) {
 	}
 }
 
-// Directories that an index has noted down may have long names, one in the other, and
-// there may be many of these.
+// Cached trees may have long names, nested in each other, and there may be many.
 func TestNotedDirectoriesAreBounded(t *testing.T) {
 	data := []byte("\x00-1 1\n")
 	for range 200 {
 		data = append(data, strings.Repeat("x", 4000)+"\x00-1 1\n"...)
 	}
 	data = append(data[:len(data)-2], "1000000\n"...)
-	for range 1_000_000 { // each with a name of 800 KB in all
+	for range 1_000_000 { // the name of each has 800 KB in all
 		data = append(data, "x\x00-1 0\n"...)
 	}
 	if err := (index{trees: [][]byte{data}}).verify(20, newBudget()); err == nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKept: what was found outlives the process, until the repository is another one or
-// is gone, and what cannot be believed is no find of nothing.
+// TestKept: a result outlives the process, until the repository changes or is gone, and a
+// result that cannot be believed does not count as clean.
 func TestKept(t *testing.T) {
 	dir, repository := t.TempDir(), filepath.Join(t.TempDir(), ".git")
 	for _, name := range []string{"objects/info", "refs/heads"} {
@@ -110,8 +110,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestCommon follows what leads to a repository, and nothing that a stranger could make
-// endless.
+// TestCommon: links to a repository are followed, and a stranger cannot make this endless.
 func TestCommon(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -139,7 +138,7 @@ func TestCommon(t *testing.T) {
 	}
 }
 
-// TestTooManyWorktrees: where the files of some are not looked for, they can be anywhere.
+// TestTooManyWorktrees: if not all worktrees are looked at, files can be anywhere.
 func TestTooManyWorktrees(t *testing.T) {
 	defer func(n int) { maxWorktrees = n }(maxWorktrees)
 	maxWorktrees = 2

@@ -181,7 +181,7 @@ func succeed(k kind) []string {
 		harmless = append(harmless, "chdir", "chmod", "setxattr", "stat", "utimes")
 	}
 	if !k.namespaces {
-		harmless = append(harmless, "inotify instances") // which are bounded by user namespace
+		harmless = append(harmless, "inotify instances") // they are limited by user namespace
 	}
 	slices.Sort(harmless)
 	return harmless

@@ -158,7 +158,7 @@ func TestCachesAndToolchainsStayAsTheyAre(t *testing.T) {
 	if out := in(t, j, other, look); !strings.Contains(string(out.Stdout), "package m") || strings.Contains(string(out.Stdout), "new") {
 		t.Errorf("another directory has what that one wrote: %s", describe(out))
 	}
-	// The same directory has what was built.
+	// The same directory has the files of the build.
 	out := in(t, j, dir, look)
 	if got := strings.Count(string(out.Stdout), "new"); got != 1 || !strings.Contains(string(out.Stdout), "package m") {
 		t.Errorf("what the command built was not kept, or what it did to sources was: %s", describe(out))
@@ -239,7 +239,7 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	for name, h := range map[string]*held{"1": first, "2": second, "3": third} {
 		files(t, h.layers[0].Upper, map[string]string{name: "", "all/" + name: "", "d/" + name: ""})
 	}
-	// What may not be written can be moved.
+	// A directory without write permission can be moved.
 	if err := os.Chmod(filepath.Join(first.layers[0].Upper, "d"), 0o500); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// TestACommandIsToldThatItHasFilledTheDisk runs in a mount namespace with a small one.
+// TestACommandIsToldThatItHasFilledTheDisk runs in a mount namespace with a small disk.
 func TestACommandIsToldThatItHasFilledTheDisk(t *testing.T) {
 	if *tier < 1 {
 		return // nobody looks

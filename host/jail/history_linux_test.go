@@ -14,9 +14,9 @@ import (
 // canary is the content of a file that is in no worktree any more.
 const canary = "TOKEN=swordfish-in-an-old-commit"
 
-// historyOf makes a repository in which a file was committed, changed and removed: in
-// loose objects and in a pack, with a stash, a linked worktree, a bare clone, a clone that
-// borrows, a submodule, and what extensions of git keep.
+// historyOf makes a repository with a file that was committed, changed and removed. It has
+// loose objects, a pack, a stash, a linked worktree, a bare clone, a clone that borrows, a
+// submodule, and files of extensions of git.
 func historyOf(t *testing.T, dir, secret string) {
 	t.Helper()
 	script := `set -e
@@ -44,7 +44,7 @@ for d in linked borrows; do (cd $d && rm "$SECRET"); done
 	}
 }
 
-// readsHistory are commands of which each could read such a file.
+// readsHistory are commands that could read the removed file.
 var readsHistory = []string{
 	"git show HEAD~1:$SECRET", "git log -p --all", "git diff HEAD~2 HEAD", "git cat-file -p $(git rev-parse HEAD~1:$SECRET)", "git blame HEAD~1 -- $SECRET",
 	"git grep TOKEN HEAD~1", "git archive HEAD~1 | tar xO", "git checkout HEAD~1 -- $SECRET; cat $SECRET", "git restore -s HEAD~2 $SECRET; cat $SECRET",
@@ -66,7 +66,7 @@ for f in glob.glob(".git/**/*.pack",recursive=True):
 }
 
 // TestClosedHistories: no command reads a file that looks like a secret, or is hidden, from
-// what a repository has of it. With the rule that opens the history, each does.
+// the objects of a repository. With a rule that opens the history, each does.
 func TestClosedHistories(t *testing.T) {
 	s := newStager(t, Options{})
 	if !s.layered() {
@@ -97,7 +97,7 @@ func TestClosedHistories(t *testing.T) {
 				}
 				open := policy.Options{}
 				if c.opts.Layers != nil {
-					continue // it was shown of the same commands
+					continue // it was tested with the same commands
 				}
 				if ended, _ := s.run(t, dir, command, open); !strings.Contains(string(ended.Stdout), canary) && !strings.Contains(command, "mv .git/objects") && !strings.Contains(command, "umount") && !strings.Contains(command, "cat .git/refs") {
 					t.Errorf("%s\nreads nothing where it may: %.300s %.300s", command, ended.Stdout, ended.Stderr)
@@ -119,8 +119,8 @@ func TestClosedHistories(t *testing.T) {
 	}
 }
 
-// TestHiddenPathsCloseHistories: wherever git keeps the objects of a hidden file, no command
-// reads it from there, also where nothing in its history looks like a secret.
+// TestHiddenPathsCloseHistories: no command reads the objects of a hidden file, wherever git
+// keeps them, even if nothing in the history looks like a secret.
 func TestHiddenPathsCloseHistories(t *testing.T) {
 	s := newStager(t, Options{})
 	if !s.layered() {
@@ -185,8 +185,8 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 	}
 }
 
-// learns has the jail learn what a guest would find in all repositories, and expects that
-// it wants to.
+// learns gives the jail the result that a guest would find in each repository, and fails if
+// it asks for more.
 func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
 	t.Helper()
 	for range 2 {
@@ -204,8 +204,8 @@ func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
 	t.Fatal("it is not content with what it has learned")
 }
 
-// TestHistoriesAreLookedAtAgain: what is found holds for as long as references are the
-// same, and a secret for as long as the objects are. A person is asked where one can be.
+// TestHistoriesAreLookedAtAgain: a result holds while references stay the same, and a found
+// secret while the objects do. A person is asked if one can be.
 func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	s := newStager(t, Options{})
 	if !s.layered() {
@@ -222,7 +222,8 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "one")
 	opts := policy.Options{AskHosts: true}
-	// asks is what has to come first: "look" or "ask"; empty: it runs.
+	// asks expects that a search ("look") or an answer ("ask") has to come first; empty:
+	// the command runs.
 	asks := func(want, found string) {
 		t.Helper()
 		_, _, err := s.try(t, dir, "true", opts)

@@ -94,8 +94,8 @@ func decisionOf(t testing.TB, dir string, arguments map[string]any, opts policy.
 	return policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 }
 
-// historyRules lets commands read every history, unless a rule speaks of histories, or a
-// person is asked.
+// historyRules lets commands read every history, unless a rule is about histories, or a
+// person can be asked.
 func historyRules(opts policy.Options) []policy.Rule {
 	if opts.AskHosts || slices.ContainsFunc(opts.Rules, func(r policy.Rule) bool { return r.History != "" }) {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// TestNothingTellsOfUsOrOfOthers: neither the tables of mounts name a directory of
-// ours, nor can be read which keys there are.
+// TestNothingTellsOfUsOrOfOthers: mount tables name none of our directories, and the keys of
+// the user cannot be listed.
 func TestNothingTellsOfUsOrOfOthers(t *testing.T) {
 	if *tier < 1 {
 		return // nothing is hidden
@@ -52,8 +52,8 @@ func TestNothingTellsOfUsOrOfOthers(t *testing.T) {
 	}
 }
 
-// TestOpenFilesAreCountedOverAllProcesses: a command that has too many is ended, and what
-// it has changed on a stage is not kept.
+// TestOpenFilesAreCountedOverAllProcesses: a command with too many open files is ended, and
+// its staged changes are not kept.
 func TestOpenFilesAreCountedOverAllProcesses(t *testing.T) {
 	if *tier < 1 {
 		return // nobody counts them
@@ -81,8 +81,8 @@ func TestOpenFilesAreCountedOverAllProcesses(t *testing.T) {
 	}
 }
 
-// TestNoStartWaitsForARemoval: layers of another boot are out of the way at once, and
-// removed when nobody else does so, for which this test holds them.
+// TestNoStartWaitsForARemoval: layers of another boot are moved away at once, and removed
+// later, which this test delays.
 func TestNoStartWaitsForARemoval(t *testing.T) {
 	if *tier < 1 {
 		return // there are no layers

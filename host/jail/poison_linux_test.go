@@ -15,11 +15,11 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// standing is what commands differ in that share caches or do not.
+// standing is the rights by which commands differ when they share caches.
 type standing struct {
 	arguments map[string]any
 	changes   policy.Changes
-	reads     []string // that look like secrets
+	reads     []string // files that look like secrets
 }
 
 var standings = map[string]standing{
@@ -30,7 +30,8 @@ var standings = map[string]standing{
 	"secret":    {changes: policy.ChangesStaged, reads: []string{".env"}},
 }
 
-// as runs a command of a standing. Of one that waits for an answer, that is answer.
+// as runs a command with a standing. If its call has to wait for an answer, the
+// answer is given.
 func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect.Ended {
 	t.Helper()
 	of := standings[name]
@@ -89,7 +90,7 @@ func proxy(t *testing.T) Proxy {
 	return way
 }
 
-// Who writes to a cache, and who sees that.
+// Which commands write to a cache, and which see it.
 func TestWhoSharesCaches(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return // nothing is layered
@@ -103,7 +104,7 @@ func TestWhoSharesCaches(t *testing.T) {
 	writes := map[string]struct {
 		by, to string
 		no     bool
-		seenBy string // of the standings
+		seenBy string // which standings see it
 	}{
 		"1":  {"unasked", sources, false, ""},
 		"2":  {"no change", sources, false, ""},
@@ -147,7 +148,7 @@ func keys(m map[string]string) (out []string) {
 	return out
 }
 
-// goHome is a home whose module cache has example.com/m, and a program that needs it.
+// goHome returns a home whose module cache has example.com/m, and a program that needs it.
 func goHome(t *testing.T) (home, dir string) {
 	t.Helper()
 	home, dir = t.TempDir(), t.TempDir()
@@ -190,7 +191,7 @@ func goHome(t *testing.T) (home, dir string) {
 	return home, dir
 }
 
-// A command that nobody was asked about changes nothing of what a later one compiles.
+// A command without approval changes nothing that a later one compiles.
 func TestSourcesCannotBePoisoned(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return // sources can only be read
@@ -207,7 +208,7 @@ func TestSourcesCannotBePoisoned(t *testing.T) {
 			t.Errorf("%s builds something else: %s", name, describe(out))
 		}
 	}
-	// Nor does what it has put into the cache of a build get into one with more rights.
+	// Nor does what it has put into a build cache reach a command with more rights.
 	spoil := "find ~/.cache/go-build -name '*-d' -exec sh -c 'chmod u+w $0; echo spoiled >$0' {} \\; ; find ~/.cache/go-build -name '*-d' | xargs cat | grep -c spoiled"
 	if out := s.as(t, "unasked", dir, spoil, true); string(out.Stdout) == "0\n" {
 		t.Fatalf("nothing was spoiled: %s", describe(out))
@@ -220,7 +221,7 @@ func TestSourcesCannotBePoisoned(t *testing.T) {
 	}
 }
 
-// What fills a cache is ended, and what it wrote is gone. What was there stays.
+// A command that fills a cache is ended, and its writes are gone. Earlier content stays.
 func TestCachesAreBounded(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return

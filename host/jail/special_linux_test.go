@@ -159,8 +159,8 @@ func TestWhatIsMountedAndHidden(t *testing.T) {
 	}
 }
 
-// ownConfig has credentials, and vendoredConfig those of somebody who wants words of
-// ours to be taken out.
+// ownConfig has credentials. vendoredConfig has some by which a stranger wants to have our
+// words redacted.
 const (
 	ownConfig = "[remote \"origin\"]\n\turl = https://me:hunter2@example.com/x\n\tpushurl = https://ghp_abcdefghij0123@example.com/x\n\tfetch = hunter2\n" +
 		"[http \"https://example.com/\"]\n\textraHeader = \"AUTHORIZATION: basic eDpzZXNhbWU\"\n[sendemail]\n\tsmtpPass = open sesame ; mine\n[url \"https://o:p4ss@h.example/\"]\n\tinsteadOf = h:\n" +
@@ -168,8 +168,8 @@ const (
 	vendoredConfig = "[remote \"origin\"]\n\turl = https://me:function@example.com/x\n"
 )
 
-// What the repository of the workspace has for credentials is not repeated where git
-// has it. All else is as it is, and nobody else comes to know of it.
+// Credentials of the workspace's repository are not repeated in the output, where git has
+// them. All other text stays, and other redactors do not learn them.
 func TestCredentialsOfTheRepositoryAreNotRepeated(t *testing.T) {
 	if *tier < 1 {
 		return
@@ -191,10 +191,10 @@ func TestCredentialsOfTheRepositoryAreNotRepeated(t *testing.T) {
 		"git config --file .git/config --get-regexp 'pass|header$'":               {[]string{"sendemail.smtppass [redacted]\n"}, all},
 		"git config --file .git/config http.https://example.com/.extraheader >&2": {[]string{"AUTHORIZATION: [redacted]\n"}, all},
 		"printf 'https://me:hun' && sleep 0.1 && printf 'ter2@example.com/y'":     {[]string{"https://me:[redacted]@example.com/y"}, all},
-		// What only has the same text.
+		// The same text elsewhere.
 		"echo hunter2 https://me:hunter2@example.org/x open sesame": {[]string{"hunter2 https://me:hunter2@example.org/x open sesame\n"}, nil},
 		"cat vendor/x/.git/config; echo function":                   {[]string{"https://me:function@example.com/x\nfunction\n"}, nil},
-		// It is no wall.
+		// This does not stop a command that wants to show it.
 		"rev .git/config": {[]string{"2retnuh"}, nil},
 	} {
 		known := new(redact.Redactor)
@@ -219,7 +219,7 @@ func TestCredentialsOfTheRepositoryAreNotRepeated(t *testing.T) {
 	}
 }
 
-// However much a configuration holds, to know it takes little.
+// A configuration of any size takes little work.
 func TestCredentialsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, config := range map[string]string{
@@ -252,7 +252,8 @@ func TestANamedPipeInPlaceOfAConfiguration(t *testing.T) {
 	}
 }
 
-// What comes to look like a secret while a command runs ends it, unless it is its own.
+// A file that comes to look like a secret ends a running command, unless the
+// command has made it.
 func TestASecretThatAppears(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return // nothing is staged
@@ -262,7 +263,7 @@ func TestASecretThatAppears(t *testing.T) {
 	const looks = "echo ready; for i in $(seq 1000); do cat .env; sleep 0.03; done 2>&1; echo end"
 	for name, c := range map[string]struct {
 		standing, command string
-		theirs            string // what somebody makes when the command is ready
+		theirs            string // what somebody else makes when the command is ready
 		ended             bool
 	}{
 		"a secret":                 {"unasked", looks, ".env", true},

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What a command has changed is known when it has run on its stage. Rules about paths
-// hold for it, whichever tool they name that changes files.
+// The changes of a command are known once it has run on its stage. Rules about paths apply to
+// them, whichever tool that changes files they name.
 func TestRulesAboutPathsHoldForWhatACommandChanges(t *testing.T) {
 	file := func(kind tool.ChangeKind, name string) tool.Change { return changed(kind, name, 0o644) }
 	inside := []tool.Change{file(tool.Modified, "/work/db/migrations/1.sql")}
@@ -74,7 +74,7 @@ func TestRulesAboutPathsHoldForWhatACommandChanges(t *testing.T) {
 	}
 }
 
-// An answer of this session holds against a rule of the person's own, and no other.
+// An answer of this session wins over rules of the person's own, and over no others.
 func TestAnAnswerAboutAChangedPath(t *testing.T) {
 	changes := []tool.Change{changed(tool.Modified, "/work/db/1.sql", 0o644)}
 	own := rule(t, "file_write(path:path=/work/db/**)", SourceUser)
@@ -108,7 +108,7 @@ func TestTheProgramsOfAHomeAreAskedAbout(t *testing.T) {
 	}
 }
 
-// A tool whose path argument names what it changes is one of the writers.
+// Every built-in tool whose path argument names a file that it changes is one of the writers.
 func TestTheWritersAreTheBuiltInToolsThatChangeFiles(t *testing.T) {
 	data, err := os.ReadFile("../../guests/dist/index.json")
 	if err != nil {

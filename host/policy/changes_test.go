@@ -171,7 +171,7 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 	}
 }
 
-// A rule that names a directory allows what can be shown, unless a flag has it.
+// A rule that names a directory allows only changes that can be shown, unless it is of a flag.
 func TestARuleAllowsNothingUnseen(t *testing.T) {
 	for text, c := range map[string]struct {
 		source Source
@@ -187,7 +187,7 @@ func TestARuleAllowsNothingUnseen(t *testing.T) {
 	}
 }
 
-// A reference of these may be packed, and its path is that of no file.
+// A replacement of an object may be packed, so that no file has its path.
 func TestAPackedReplacementAsks(t *testing.T) {
 	opts := staging()
 	opts.Rules = []Rule{rule(t, "bash", SourceUser), rule(t, "bash below /work", SourceUser)}
@@ -200,7 +200,7 @@ func TestAPackedReplacementAsks(t *testing.T) {
 	}
 }
 
-// What a process shares of caches depends on what it has, and not on who allowed it.
+// Which caches a process shares depends on its rights, and not on who allowed it.
 func TestWhatOfCachesAProcessShares(t *testing.T) {
 	exec := tool.Capabilities{Exec: "command", ExecNetwork: "network"}
 	secret := exec

@@ -6,7 +6,7 @@ import (
 )
 
 // TestHistory: a history is closed to commands unless a rule opens it, or a person can be
-// asked. A rule about histories says nothing of calls.
+// asked. A rule about histories does not apply to calls.
 func TestHistory(t *testing.T) {
 	rule := func(effect Effect, dir string, source Source) Rule {
 		return Rule{Effect: effect, Tool: "bash", History: dir, Source: source}
@@ -43,7 +43,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryRulesAsText: what is kept of an answer can be read again, and says no more.
+// TestHistoryRulesAsText: a saved rule can be parsed again, and allows no more.
 func TestHistoryRulesAsText(t *testing.T) {
 	for text, good := range map[string]bool{
 		"bash history /work": true, "bash history .": true, "bash history /a b/c": true,

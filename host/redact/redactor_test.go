@@ -402,7 +402,7 @@ func TestAKeyBehindASchemeIsKnownByItself(t *testing.T) {
 	}
 }
 
-// A value in its place is taken out there alone, however the text comes.
+// A value is redacted in its place only, in whatever pieces the text comes.
 func TestPlaces(t *testing.T) {
 	r := new(Redactor)
 	r.AddPlaces(Place{"://me:", "pw", "@h"}, Place{"://me:pw@h", "ost", ""}, Place{"key=", "pw", ""}, Place{"", "", "x"}, Place{"me:", "pw@", ""}, Place{"a", "key", "=pw"})

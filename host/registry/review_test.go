@@ -328,8 +328,8 @@ func TestLockedSigner(t *testing.T) {
 	}
 }
 
-// A name that the person knows, or one that looks like it, stands with a key of that
-// publisher. Any other name is the file's word.
+// An entry with the name of a known publisher, or a similar one, must have a key of that
+// publisher. Any other name is the file's own claim.
 func TestClaimedSigners(t *testing.T) {
 	var ids []string
 	var publishers []trust.Publisher

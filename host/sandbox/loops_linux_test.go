@@ -38,12 +38,12 @@ var (
 const (
 	loopMemory   = 128 << 20 // tool_memory
 	loopTogether = 384 << 20 // tool_memory_total
-	loopMargin   = 64 << 20  // what the process may have beside that of one call
-	allMargin    = 256 << 20 // and beside that of six
+	loopMargin   = 64 << 20  // what the process may have beside the memory of one call
+	allMargin    = 256 << 20 // what it may have beside the memory of six calls
 	loopGrown    = 8 << 20
 )
 
-// resident is a line of /proc/self/status, in bytes.
+// resident returns a value of /proc/self/status, in bytes.
 func resident(tb testing.TB, key string) int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -62,9 +62,8 @@ func resident(tb testing.TB, key string) int {
 	return 0
 }
 
-// TestMeasuredLoops is the process of its own in which TestLoopsAreBounded runs loops.
-// It prints a line for each: its name, and how much memory the process had before it
-// and at most.
+// TestMeasuredLoops runs loops for TestLoopsAreBounded, in a process of its own. For each it
+// prints a line: its name, and the memory of the process before it and at most.
 func TestMeasuredLoops(t *testing.T) {
 	if *measured == "" {
 		return
@@ -112,8 +111,7 @@ func measure(t *testing.T, l endless) (before, most int) {
 	return before, most
 }
 
-// callLoop makes one call. What comes of it is another test's business, but for the host's
-// being at fault.
+// callLoop makes one call. It ignores the result, unless the host is at fault.
 func callLoop(t *testing.T, box *sandbox.Sandbox, m *tool.Module, dir string, timeout time.Duration) {
 	j := granted(t, m, ask{
 		caps: tool.Capabilities{Files: tool.FilesWrite, Store: true}, mounts: []policy.Mount{{Host: dir, Write: true}}, cwd: dir, rehearsal: true,
@@ -128,11 +126,11 @@ func callLoop(t *testing.T, box *sandbox.Sandbox, m *tool.Module, dir string, ti
 	}
 }
 
-// held is what a loop took.
+// held is the memory of the process before a loop, and at most.
 type held struct{ before, most int }
 
-// measureApart has processes run loops, in which other tests have left nothing. One that
-// does not come to its end is an error.
+// measureApart runs loops in new processes, which have no memory of other tests. A process
+// that does not end by itself fails the test.
 func measureApart(t *testing.T, names []string, each time.Duration, calls int, cache string) map[string]held {
 	t.Helper()
 	out := map[string]held{}
@@ -169,8 +167,8 @@ func measureApart(t *testing.T, names []string, each time.Duration, calls int, c
 	return out
 }
 
-// TestLoopsAreBounded: whatever a guest does for ever, once or in six calls at the same
-// time, this process has not more memory than the calls may have, and a little.
+// TestLoopsAreBounded: whatever guests do for ever, in one call or in six at once, this
+// process has little more memory than the calls may have.
 func TestLoopsAreBounded(t *testing.T) {
 	var names []string
 	for _, l := range loops() {

@@ -20,7 +20,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// endless is guests that do one thing for ever, whatever comes of it. They are called
+// endless is guests that do one thing for ever, whatever its result. They are called
 // again when they end.
 type endless struct {
 	name string
@@ -30,12 +30,12 @@ type endless struct {
 // always are the loops that make test runs too.
 var always = []string{"native ref.func", "plugin alloc", "plugin var_set", "servlet v1 alloc", "servlet v2 alloc"}
 
-// Where the guests have what they give to functions.
+// Where the guests keep the arguments of functions.
 const (
 	loopText   = 0x10_0000 // 1 MiB of buffers of 32 KiB each, as a list of I/O vectors
 	loopName   = 0x20_0000 // "naaaaaa", a name that changes
 	loopResult = 0x20_1000 // what functions return
-	loopSpace  = 0x21_0000 // what the allocator gives out, always
+	loopSpace  = 0x21_0000 // the only address that the allocator returns
 	loopPages  = 0x40
 )
 
@@ -43,7 +43,7 @@ func loops() []endless {
 	return slices.Concat(instructionLoops(), nativeLoops(), wasiLoops("native"), wasiLoops("command"), fileLoops(), pluginLoops())
 }
 
-// loopModule is a native tool that does something for ever.
+// loopModule returns a native tool that repeats some code for ever.
 func loopModule(imports []w.Import, body []byte, edit func(*w.Builder)) *tool.Module {
 	return probe(w.ToolOptions{
 		Imports: imports, MemoryMin: loopPages, Realloc: w.I32Const(loopSpace), Call: loop(body),
@@ -58,7 +58,7 @@ func loopModule(imports []w.Import, body []byte, edit func(*w.Builder)) *tool.Mo
 	})
 }
 
-// vectors are 1 KiB of I/O vectors.
+// vectors returns 1 KiB of I/O vectors.
 func vectors() (out []byte) {
 	for range 128 {
 		out = append(out, le32(loopText, 32<<10)...)
@@ -66,7 +66,7 @@ func vectors() (out []byte) {
 	return out
 }
 
-// nextName changes the name at loopName. It has 16^6 forms.
+// nextName returns code that changes the name at loopName, which has 16^6 forms.
 func nextName() []byte {
 	out := code(w.LocalGet(w.FirstLocal), w.I32Const(1), w.I32Add(), w.LocalSet(w.FirstLocal))
 	for i := range int32(6) {
@@ -94,8 +94,8 @@ func constant(t w.ValType, v int) []byte {
 
 // Instructions.
 
-// instructionLoops are one loop for each instruction that the engine leaves the code for,
-// or that has something to do with tables, and loops of all others.
+// instructionLoops returns a loop for each instruction for which the engine leaves compiled
+// code, or that has to do with tables, and loops of all others.
 func instructionLoops() []endless {
 	tables := func(b *w.Builder) { b.Table(4, -1); b.Elem(0, 0, 0, 0, 0); b.Elem(0, 0) }
 	drop := func(body ...[]byte) []byte { return append(slices.Concat(body...), w.Drop()...) }
@@ -136,8 +136,8 @@ func instructionLoops() []endless {
 	return append(out, endless{"native all other instructions", func(tb testing.TB) []*tool.Module { return plainInstructions(tb) }})
 }
 
-// plainInstructions are loops of all instructions that take numbers and leave one. Which
-// those are, the engine says.
+// plainInstructions returns loops of all instructions that take numbers and return one. The
+// engine tells which these are.
 func plainInstructions(tb testing.TB) (out []*tool.Module) {
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2))
@@ -204,8 +204,8 @@ func plainInstructions(tb testing.TB) (out []*tool.Module) {
 
 // Functions of the host.
 
-// patterns are what a function is given, parameter by parameter: nothing; pointers and
-// lengths; lengths and pointers behind a descriptor, of stdout, of a directory.
+// patterns are arguments for a function, by the index of the parameter: zeros; pointers and
+// lengths; pointers and lengths behind a descriptor, of stdout or of a directory.
 var patterns = []func(i int) int{
 	func(int) int { return 0 },
 	func(i int) int { return []int{loopText, 64}[i%2] },
@@ -222,7 +222,7 @@ func behind(fd, n int) func(int) int {
 	}
 }
 
-// given is a call of function 0 with a pattern, and drops what it leaves.
+// given returns a call of function 0 with a pattern as arguments, and drops its results.
 func given(sig abi.Signature, pattern func(int) int) (out []byte) {
 	for i, t := range sig.Params {
 		out = append(out, constant(w.ValType(t), pattern(i))...)
@@ -287,7 +287,7 @@ func loopCommand(tb testing.TB, imp w.Import, body []byte) *tool.Module {
 	return described(tb, b.Bytes(), tool.Run{Args: []string{"a", "b"}})
 }
 
-// fileLoops are what is done with files, of which there are many in the directory "d".
+// fileLoops returns loops that use files, of which the directory "d" has many.
 func fileLoops() (out []endless) {
 	i32, i64 := w.I32, w.I64
 	open := wasi("path_open", i32, i32, i32, i32, i32, i64, i64, i32, i32)
@@ -345,7 +345,7 @@ func pluginLoops() (out []endless) {
 	alloc := func(size int64) func(*plugin) []byte {
 		return func(p *plugin) []byte { return call(p, "alloc", w.I64Const(size)) }
 	}
-	// fresh calls a function with blocks that it may take back, of two sizes.
+	// fresh calls a function with blocks of two sizes, which the function may free.
 	fresh := func(name string, size int64) func(*plugin) []byte {
 		return func(p *plugin) []byte {
 			body := code(p.call("alloc", w.I64Const(16)), w.LocalSet(0), p.call("alloc", w.I64Const(size)), w.LocalSet(1),
@@ -393,7 +393,7 @@ func pluginLoops() (out []endless) {
 	return out
 }
 
-// pluginFunctions are those of Extism and of hyper-mcp.
+// pluginFunctions are the functions of Extism and hyper-mcp.
 var pluginFunctions = []string{
 	"alloc", "free", "length", "length_unsafe", "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length",
 	"input_offset", "output_set", "output_length", "output_offset", "error_set", "error_get", "reset", "memory_bytes", "get_log_level",
@@ -404,7 +404,7 @@ var pluginFunctions = []string{
 	"user:create_elicitation", "user:create_message", "user:list_roots", "user:get_access_token", "user:get_keyring_secret",
 }
 
-// TestEachLoopIsOne: no two have the same name, and each makes modules.
+// TestEachLoopIsOne: all names differ, and each loop makes modules.
 func TestEachLoopIsOne(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range loops() {

@@ -164,7 +164,7 @@ func TestVerifyFinds(t *testing.T) {
 			check("store", err, test.store)
 			_, err = session.VerifySession(sequence(test.tamper(only(fresh(), "b"))))
 			check("session", err, test.session)
-			// Who reads the session so does not get what breaks it.
+			// A reader of the session meets the broken event as an error.
 			tampered, got := test.tamper(only(fresh(), "b")), 0
 			err = nil
 			for _, failed := range session.Checked(sequence(tampered)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/beneath"
 )
 
-// TestNoStartWaitsForARemoval: the stage of a dead process is out of the way at once, and
-// removed when nobody else does so, for which this test holds it.
+// TestNoStartWaitsForARemoval: the stage of a dead process is moved away at once, and removed
+// later, which this test delays.
 func TestNoStartWaitsForARemoval(t *testing.T) {
 	parent := t.TempDir()
 	dead := filepath.Join(parent, "stage-1")

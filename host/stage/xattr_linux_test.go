@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// acl is an ACL with rights of a user beside the owner.
+// acl returns an ACL with permissions for a user beside the owner.
 func acl(user uint32, rights uint16) []byte {
 	out := binary.LittleEndian.AppendUint32(nil, 2)
 	for _, e := range []struct {
@@ -26,8 +26,8 @@ func acl(user uint32, rights uint16) []byte {
 	return out
 }
 
-// A commit changes no extended attribute and no ACL: a command that sets one is told, and
-// what had one keeps it.
+// A commit changes no extended attributes and no ACLs: a result reports a command that sets
+// one, and files keep those that they had.
 func TestACommitChangesNoAttributes(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w := newFull(t)
@@ -69,7 +69,7 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 		set(o.at("dir/x"), "user.new", []byte("x"))
 		o.must(os.Mkdir(o.at("team"), 0o755))
 		set(o.at("team"), defaultACL, acl(7, 6))
-		o.write("team/new", "after") // has what its directory gives
+		o.write("team/new", "after") // has those that its directory gives
 		o.must(os.Mkdir(o.at("team/sub"), 0o755))
 		o.write("team/sub/other", "after")
 		set(o.at("team/sub/other"), accessACL, acl(65534, 7))

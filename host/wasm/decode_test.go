@@ -426,8 +426,8 @@ func TestDecodeAllocatesInProportion(t *testing.T) {
 // allowance is what Decode may allocate, as its documentation promises.
 func allowance(inputBytes int) int { return 32*inputBytes + 384<<10 }
 
-// TestDecodeBoundsReferences: what names functions outside of functions is refused before
-// much is kept of it. The first two are 63 MB.
+// TestDecodeBoundsReferences: too many references to functions outside of functions are
+// refused before much of them is kept. The first two modules have 63 MB.
 func TestDecodeBoundsReferences(t *testing.T) {
 	segments := func(n, items int, flags byte, item []byte) []byte {
 		segment := slices.Concat([]byte{flags}, map[byte][]byte{1: {0}, 5: {0x70}}[flags], wasmtest.U32(uint32(items)), bytes.Repeat(item, items))

@@ -364,9 +364,8 @@ func TestTablesGetALimit(t *testing.T) {
 	}
 }
 
-// Each function is inspected once, however long it is, and can be refused.
-// A reference comes from a table, which nothing else uses, and is filled with each function
-// once.
+// No code makes references: they come from a table that nothing else uses, and that has
+// each function once.
 func TestNoCodeMakesReferences(t *testing.T) {
 	build := func(declared bool, body ...[]byte) []byte {
 		b := w.New()
@@ -392,6 +391,7 @@ func TestNoCodeMakesReferences(t *testing.T) {
 	}
 }
 
+// Each function is inspected once, however long it is, and can be refused.
 func TestInspectRefuses(t *testing.T) {
 	b := w.New()
 	b.Func("", nil, nil, []wasm.ValType{w.I32, w.I64})

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// photos is a directory of forty files that is gone.
+// photos returns the removal of a directory with forty files.
 func photos() []tool.Change {
 	out := []tool.Change{{Path: "/ws/photos", Kind: tool.DirectoryRemoved, Before: &tool.Version{Mode: fs.ModeDir | 0o755}}}
 	for i := range 40 {
@@ -23,13 +23,13 @@ func photos() []tool.Change {
 	return out
 }
 
-// bash is a question about a command that has changed these.
+// bash returns a question about a command with these changes.
 func bash(changes ...tool.Change) Question {
 	return Question{Question: policy.Question{Tool: "bash", Reason: "it changes files", Command: "make", Dir: "/ws", Tier: 3, Scopes: []policy.Scope{policy.ScopeOnce}, Changes: set(changes...)}}
 }
 
-// Whatever files are called, and however many there are, what must not be overlooked
-// stands in the first rows, also on a small screen and below a long command.
+// Changes that must not be overlooked stand in the first rows, whatever files are called,
+// however many there are, on a small screen and below a long command.
 func TestWhatMustNotBeOverlooked(t *testing.T) {
 	main := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Created, After: version(strings.Repeat("a", 40))}
 	hook := created(".git/hooks/pre-commit", "rm -rf ~\n")
@@ -73,7 +73,7 @@ func TestWhatMustNotBeOverlooked(t *testing.T) {
 	}
 }
 
-// pages are all that [d] shows.
+// pages returns all that [d] shows.
 func pages(t *testing.T, p *Prompt, v View) (all []string, n int) {
 	t.Helper()
 	for {
@@ -120,8 +120,7 @@ func TestALargeDifferenceHidesNone(t *testing.T) {
 	}
 }
 
-// Each change has one row in which it is named, or is counted in one, in the question and
-// behind [d].
+// Each change has one row that names or counts it, in the question and behind [d].
 func TestEachChangeHasARow(t *testing.T) {
 	words := []string{"removed", "directory", "branch", "1", "index", "a", "git:", "new\nline", "\x1b[2J", `quo"te`, "\xff", "\u202e", strings.Repeat("long", 60), "│ created", "  +1 -1"}
 	token := func(i int) string { return fmt.Sprintf("q%dq", i) }
@@ -176,7 +175,7 @@ func TestEachChangeHasARow(t *testing.T) {
 	}
 }
 
-// What looks like something else in a difference is warned of, in the only one, too.
+// A text that looks like another one is warned of, even in the only difference.
 func TestADifferenceIsLookedAt(t *testing.T) {
 	hidden := edited("a", "x\n", "y\u202e\n")
 	for _, changes := range [][]tool.Change{{hidden}, {hidden, edited("b", "x\n", "y\n")}} {
@@ -186,7 +185,7 @@ func TestADifferenceIsLookedAt(t *testing.T) {
 	}
 }
 
-// In a batch, [d] says how much of all calls comes, not of one alone.
+// In a batch, [d] says how much more there is of all calls, not of one alone.
 func TestABatchSaysHowMuchComes(t *testing.T) {
 	q := bash(created("a", strings.Repeat("x\ny\n", 2*pageRows)))
 	rows := many([]Question{q, q, q}).Shows(View{}, Choice{Letter: keyWhole, shows: true})
@@ -195,7 +194,7 @@ func TestABatchSaysHowMuchComes(t *testing.T) {
 	}
 }
 
-// Behind [d] each name stands that a line about git only counts, and is offered for it.
+// [d] is offered for a line about git that only counts names, and shows all of them.
 func TestAllNamesOfGit(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir  func(names []string) *git.Dir
@@ -249,7 +248,7 @@ func TestSecretsInDifferencesAreCounted(t *testing.T) {
 	}
 }
 
-// What is read while somebody looks is not what a later call has there.
+// A question that is still shown reads nothing after the call has ended.
 func TestNothingIsReadAfterTheAnswer(t *testing.T) {
 	q := bash(edited("a", "1\n", "2\n"))
 	p := One(q)

@@ -81,7 +81,7 @@ func removed(name, text string) tool.Change {
 	return tool.Change{Path: "/ws/" + name, Kind: tool.Removed, Before: version(text)}
 }
 
-// aCommit is what git tells of one.
+// aCommit returns a set in which git has made a commit.
 func aCommit() *diff.Set {
 	told := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Created, After: version("x")}
 	return diff.New(context.Background(), []tool.Change{told}, "/ws", nil, &git.Dir{Path: "/ws/.git", Refs: []git.Ref{{Name: "refs/heads/main", After: "x", New: 1, Subject: "two"}}})
