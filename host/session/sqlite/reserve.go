@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -31,11 +33,15 @@ func (s *Store) fillReserve() {
 		return
 	}
 	s.looked = time.Now()
-	name, have := s.path+reserveSuffix, int64(0)
-	if info, err := os.Lstat(name); err == nil {
+	name := s.path + reserveSuffix
+	info, err := os.Lstat(name)
+	have := int64(0)
+	if err == nil {
 		have = info.Size()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return
 	}
-	if have >= s.reserve || room(name) < 2*s.reserve {
+	if have >= s.reserve || room(name) < 2*s.reserve || err != nil && makeReserve(name, s.reserve) == nil {
 		return
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|noFollow, 0o600)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,6 +19,20 @@ func allocate(f *os.File, from, size int64, grow bool) error {
 		mode = 0
 	}
 	return unix.Fallocate(int(f.Fd()), mode, from, size)
+}
+
+// makeReserve makes a file of a size in bytes. The file gets its name after its size, so that
+// no other process takes it for a reserve that is used up.
+func makeReserve(name string, size int64) error {
+	fd, err := unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fallocate(fd, 0, 0, size); err != nil {
+		return err
+	}
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
 }
 
 // room returns how many bytes of disk space this user may still take.
