@@ -97,7 +97,7 @@ var laterList = []stagingAttack{
 		earlier: "mkdir -p ~/.cache/go-build; echo poison > ~/.cache/go-build/" + cached, earlierNo: true,
 		command: "cat ~/.cache/go-build/" + cached + " > found"},
 	{name: "cache-filled", tries: "Fill the disk with the cache of a build.", after: nothingFound,
-		earlier: "cd ~; mkdir -p .cache/go-build; s=$(($(df -B1 --output=avail .cache/go-build | tail -1)/2 + (64<<20))); [ $s -lt 4400000000 ] || s=4400000000; fallocate -l $s .cache/go-build/" + cached + "; cd \"$OLDPWD\"",
+		earlier: "(cd ~ && mkdir -p .cache/go-build && s=$(($(df -B1 --output=avail .cache/go-build | tail -1)/2 + (64<<20))); [ $s -lt 4400000000 ] || s=4400000000; fallocate -l $s .cache/go-build/" + cached + ")",
 		command: "ls ~/.cache/go-build/" + cached + " > found"},
 }
 
