@@ -1,6 +1,7 @@
 package door
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,42 @@ func TestCallsThatACrashHasLeftOpenGetAResult(t *testing.T) {
 	}
 	if got := types(t, later, s.Log.ID()); !strings.HasSuffix(got, "tool_result") || len(said) != 1 || !strings.Contains(said[0], "a call of ls") {
 		t.Errorf("afterwards: %s, and it says %q", got, said)
+	}
+	if err := later.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoSessionGoesOnWithoutItsBeginning: somebody has taken the first bodies out of the
+// database, and with them what the model was told.
+func TestNoSessionGoesOnWithoutItsBeginning(t *testing.T) {
+	_, opts := work(t)
+	opts.Provider = &Provider{Name: ProviderOffline}
+	file := filepath.Join(t.TempDir(), "sessions.db")
+	d := New(Options{Sessions: file})
+	s := open(t, d, opts)
+	for _, err := range s.Run(t.Context(), "list files") {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite3", file)
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), "DELETE FROM bodies WHERE seq <= 2")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.ID = s.Log.ID()
+	later := New(Options{Sessions: file})
+	if _, err := later.Open(t.Context(), opts); !strings.Contains(fmt.Sprint(err), "event 1: has lost its body") {
+		t.Errorf("it goes on: %v", err)
 	}
 	if err := later.Close(); err != nil {
 		t.Fatal(err)

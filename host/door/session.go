@@ -227,12 +227,16 @@ func (d *Door) learn(ctx context.Context, catalog *tool.Catalog, p *policy.Polic
 	}
 }
 
-// begun are the events of a session that has some.
+// begun yields the events of a session to go on with. A session without events, or with one that
+// has lost its body, is an error.
 func begun(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		none := true
 		for e, err := range events {
-			if none = false; !yield(e, err) {
+			if err == nil && e.Body == nil { // the model would go on without what it was told
+				err = &session.ChainError{Seq: e.Seq, What: "has lost its body"}
+			}
+			if none = false; !yield(e, err) || err != nil {
 				return
 			}
 		}
