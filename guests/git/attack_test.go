@@ -512,6 +512,19 @@ func TestSecretsHaveNoOtherName(t *testing.T) {
 	}
 }
 
+// withLostSecret returns a repository whose first commit holds a file that looks like a secret,
+// and whose second one removes it.
+func withLostSecret(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.put("x/.env", "s")
+	f.commit("one")
+	f.run("rm", "-q", "x/.env")
+	f.put("a", "")
+	f.commit("two")
+	return f
+}
+
 // TestSearchForSecrets: the host learns which names look like secrets in any
 // part of a history.
 func TestSearchForSecrets(t *testing.T) {
@@ -613,12 +626,7 @@ func TestSearchForSecrets(t *testing.T) {
 		})
 	}
 	t.Run("it goes on where it was", func(t *testing.T) {
-		f := newFixture(t)
-		f.put("x/.env", "s")
-		f.commit("one")
-		f.run("rm", "-q", "x/.env")
-		f.put("a", "")
-		f.commit("two")
+		f := withLostSecret(t)
 		known := strings.TrimSpace(f.run("rev-parse", "HEAD"))
 		f.put("b", "")
 		f.commit("three")
@@ -655,12 +663,7 @@ func TestSearchForSecrets(t *testing.T) {
 		}
 	})
 	t.Run("before a shallow commit it leaves off at none", func(t *testing.T) {
-		f := newFixture(t)
-		f.put("x/.env", "s")
-		f.commit("one")
-		f.run("rm", "-q", "x/.env")
-		f.put("a", "")
-		f.commit("two")
+		f := withLostSecret(t)
 		f.run("clone", "-q", "--depth", "1", "file://"+strings.TrimSpace(f.run("rev-parse", "--show-toplevel")), "shallow")
 		if out := search(f, "shallow/.git", ""); len(out.Names)+len(out.Tips) > 0 || !out.Whole {
 			t.Errorf("found %+v", out)

@@ -108,18 +108,18 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 
 var emptyBlob = hashOf(nil)
 
-// perEntry is how many index entries are compared for one unit of work.
+// perEntry is the number of index entries that are compared for one unit of work.
 const perEntry = 50
 
 const (
-	// maxSecrets is how many files that look like secrets are listed, and maxSecretName where
-	// their names are cut, in bytes.
+	// maxSecrets limits the listed files that look like secrets, and maxSecretName their names,
+	// in bytes: longer ones are cut.
 	maxSecrets    = 20
 	maxSecretName = 300
-	// maxTips is how many commits are listed at most, at which a later search can stop.
+	// maxTips limits the listed commits at which a later search can stop.
 	maxTips = 200
-	// maxSearch is how much work a search may do, and workMore how much more after it has
-	// found the first file.
+	// maxSearch limits the work of a search, and workMore its further work once it has found
+	// the first file.
 	maxSearch = 3 * 10_000_000
 	workMore  = 1_000_000
 )

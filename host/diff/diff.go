@@ -82,7 +82,7 @@ func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	return alike(ctx, without(out, took))
 }
 
-// maxAlike is how many removed files, and how many new ones, are compared with each other.
+// maxAlike limits the removed files, and the new ones, that are compared with each other.
 const maxAlike = 10
 
 // alike does what [Moves] does for texts that are similar, but not equal.

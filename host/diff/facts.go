@@ -30,7 +30,7 @@ type (
 	more []fact
 )
 
-// maxFiles is how many texts of most lists are shown where space is short.
+// maxFiles limits the texts of most lists where space is short.
 const maxFiles = 12
 
 func names(texts ...string) list { return list{texts, maxFiles, false} }

@@ -103,7 +103,7 @@ func (r *repository) say(in string, loss loss, parts ...any) {
 	r.facts = append(r.facts, fact{loss, parts})
 }
 
-// maxFacts is how many facts are collected of one repository before other changes become entries.
+// maxFacts limits the facts about one repository. Beyond it, changes become entries.
 const maxFacts = 200
 
 // tells collects the facts of a repository, and returns the changes that the facts do not fully
@@ -128,7 +128,7 @@ func (r *repository) tells(ctx context.Context) (rest []tool.Change) {
 	return rest
 }
 
-// maxRefs is how many references have a fact of their own.
+// maxRefs limits the references that have a fact of their own.
 const maxRefs = 50
 
 // means adds the facts about one git directory.
@@ -394,7 +394,7 @@ var operations = map[string]struct{ name, steps string }{
 	"sequencer":    {"a series of picks or reverts", "todo"},
 }
 
-// maxSteps is how many steps of an operation are listed.
+// maxSteps limits the steps of an operation that are listed.
 const maxSteps = 50
 
 // plainSteps are the commands of a rebase that only take over commits.

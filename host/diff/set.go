@@ -335,7 +335,7 @@ func (e *Entry) holds(c tool.Change, care Care) bool {
 	return false
 }
 
-// named is how many entries of a care are listed one by one even where space is short.
+// named is the number of entries of a care that are listed one by one even where space is short.
 const named = 2
 
 // short returns about so many entries at most. Too many of one care are joined into one; plain ones
@@ -390,7 +390,7 @@ func (s *Set) several(entries []Entry) Entry {
 	return out
 }
 
-// maxPlaces is how many directories are named for several changes.
+// maxPlaces limits the directories that are named for several changes.
 const maxPlaces = 4
 
 // places returns the directories with most changes, or directories above them where there are too
@@ -543,8 +543,8 @@ func (s *Set) look(ctx context.Context) {
 	sums.Sum(s.digest[:0])
 }
 
-// maxEqual is how many bytes of contents that are not shown are read, before and after together, to
-// see whether they stay the same.
+// maxEqual limits the bytes, before and after together, of contents that are not shown but compared,
+// to see whether they stay the same.
 const maxEqual = 256 << 20
 
 // stays reports whether a content that is not shown is the same as before.

@@ -113,7 +113,7 @@ func ends(text string) (without, end string) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
-// maxCompared is how many lines of two texts together are compared. Of larger texts, all lines are
+// maxCompared limits the lines of two texts together that are compared. Of larger texts, all lines are
 // removed and added.
 const maxCompared = 1 << 20
 

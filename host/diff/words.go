@@ -96,7 +96,7 @@ func (s *Set) told(most int, all bool) []Told {
 	return slices.Concat(careful, other, s.unshown(), plain)
 }
 
-// maxLosses is how many facts that lose something have a line of their own.
+// maxLosses limits the facts about a loss that have a line of their own.
 const maxLosses = 8
 
 // repository returns the lines about one repository: first what was not looked at, then what is
@@ -376,7 +376,7 @@ func cut(unified string) string {
 	return head + fmt.Sprintf("... %d bytes of this diff are not shown\n", len(unified)-len(head))
 }
 
-// maxCutLine is how many bytes the last line of a cut diff has at most.
+// maxCutLine limits the bytes of the last line of a cut diff.
 const maxCutLine = 80
 
 // concealed returns a text with the secrets hidden.

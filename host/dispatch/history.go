@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxSettled is how often histories are searched for a command before it is denied: references
+// maxSettled limits the searches of histories for a command, which is denied then: references
 // can change meanwhile.
 const maxSettled = 5
 

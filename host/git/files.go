@@ -129,7 +129,7 @@ func lstat(root beneath.Root, rel string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// maxNames is how many names of a directory are read at most.
+// maxNames limits the names of a directory that are read.
 const maxNames = 100_000
 
 // list returns the names in a directory, sorted.

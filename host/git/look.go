@@ -294,8 +294,8 @@ func (d *dir) history(ctx context.Context) {
 	d.lost(ctx, left)
 	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
 		var ok, ok2 bool
-		d.found.Dropped, ok = Dropped(c[before], c[after])
-		d.found.Stashed, ok2 = Dropped(c[after], c[before])
+		d.found.Dropped, ok = dropped(c[before], c[after])
+		d.found.Stashed, ok2 = dropped(c[after], c[before])
 		d.found.More = d.found.More || !ok || !ok2
 	}
 	for _, other := range d.others {
@@ -381,7 +381,7 @@ func (d *dir) resolve(s side, text string) string {
 	return ""
 }
 
-// maxSymbolic is how many symbolic references in a row are followed, as in git.
+// maxSymbolic limits the symbolic references in a row that are followed, as in git.
 const maxSymbolic = 5
 
 // lost finds the commits that no reference reaches any more, starting from left: ids where

@@ -184,7 +184,7 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 	return c, true
 }
 
-// maxSubject is how many bytes of a message are searched for its first line.
+// maxSubject limits the bytes of a message that are searched for its first line.
 const maxSubject = 1 << 10
 
 // entry is the mode and id of an entry of a tree or of the index.

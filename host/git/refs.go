@@ -208,9 +208,9 @@ func withoutWords(in, name, text string) string {
 	return strings.Join(ids, " ")
 }
 
-// Dropped returns the messages of the entries that a reflog has lost. ok is false if the reflog
+// dropped returns the messages of the entries that a reflog has lost. ok is false if the reflog
 // cannot be read.
-func Dropped(was, is *tool.Version) (lines []string, ok bool) {
+func dropped(was, is *tool.Version) (lines []string, ok bool) {
 	if was == nil {
 		return nil, true
 	}

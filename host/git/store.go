@@ -19,7 +19,7 @@ const (
 	maxParsed  = 16 << 20 // bytes of an object that is read into memory
 )
 
-// budget is what may still be looked at for one change set.
+// budget has the numbers of bytes and objects that may still be looked at for one change set.
 type budget struct {
 	bytes   int64 // inflated bytes of objects
 	files   int64 // bytes of files of the worktree that are compared

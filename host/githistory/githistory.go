@@ -136,7 +136,7 @@ func objectsOf(repository string) string {
 	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, born(name))
 }
 
-// maxEntries is how many files and directories of a repository make up its state; tests lower
+// maxEntries limits the files and directories that make up the state of a repository; tests lower
 // it.
 var maxEntries = 50_000
 
@@ -196,7 +196,7 @@ func Contents(repository string) (out []string) {
 	return out
 }
 
-// maxWorktrees is how many linked worktrees of a repository are looked at; tests lower it.
+// maxWorktrees limits the linked worktrees of a repository that are looked at; tests lower it.
 var maxWorktrees = 1000
 
 // gitDirs returns the git directories of all worktrees, the common one first. If there are too

@@ -18,10 +18,10 @@ import (
 // idle is how long a helper waits for the next command: it holds what is mounted.
 const idle = time.Minute
 
-// closeGrace is how long [Jail.Close] waits for running removals.
+// closeGrace is the time that [Jail.Close] waits for running removals.
 const closeGrace = time.Second
 
-// startGrace is how long the start of a helper for the next command may take. That command may
+// startGrace limits the time in which a helper for the next command starts. That command may
 // be waiting for it.
 const startGrace = 10 * time.Second
 

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// keepLayers is how long unused layers of a workspace are kept.
+	// keepLayers is the time for which unused layers of a workspace are kept.
 	keepLayers = 30 * 24 * time.Hour
-	// measureLayers is how long measured sizes are believed.
+	// measureLayers is the time for which measured sizes are believed.
 	measureLayers = time.Hour
 	// once is the prefix of the directories that belong to one command.
 	once = "once-"

@@ -84,7 +84,7 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor
 	return b, nil
 }
 
-// lookAgain is how soon the files that a command sees are looked at again. Looking takes at
+// lookAgain is the time after which the files that a command sees are looked at again. Looking takes at
 // most a hundredth of the command's time. Tests lower it.
 var lookAgain = time.Second
 

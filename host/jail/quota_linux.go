@@ -22,7 +22,7 @@ var layerQuota = amount{4 << 30, 400_000}
 
 const allLayers = 3
 
-// othersTake is how much of the disk others may take while a command runs.
+// othersTake is the part of the disk that others may take while a command runs.
 var othersTake = amount{1 << 30, 100_000}
 
 func (a amount) plus(b amount) amount { return amount{a.Bytes + b.Bytes, a.Names + b.Names} }

@@ -158,7 +158,7 @@ var errFull = &stopped{why: "it has taken too much room on the disk where what i
 // errFiles is the error of a command that the helper has ended because of its open files.
 var errFiles = &stopped{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
 
-// leastRoom is how many bytes must be free, or else the result notes that the disk is full.
+// leastRoom is the number of bytes that must be free, or else the result notes that the disk is full.
 const leastRoom = 1 << 20
 
 // full returns a note for each directory that the command may change and whose disk is full.

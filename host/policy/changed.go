@@ -15,7 +15,7 @@ import (
 // about such a path applies to every other tool that changes the file.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
-// maxHeld is how many changed paths are checked against the rules with one budget of work.
+// maxHeld is the number of changed paths that are checked against the rules with one budget of work.
 const maxHeld = 4096
 
 // aboutChanges reports whether a rule restricts what a tool may change: it has a condition on

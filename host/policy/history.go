@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// History is what is known of the history of a git repository.
+// History is the result of a search through the history of a git repository.
 type History struct {
 	Repository string   // its git directory
 	Names      []string // some of the files in it that look like secrets

@@ -6,7 +6,7 @@ import (
 	"runtime/metrics"
 )
 
-// mostGarbage is how many bytes of garbage may pile up, unless more bytes than
+// mostGarbage is the number of bytes of garbage that may pile up, unless more bytes than
 // that are in use.
 const mostGarbage = 64 << 20
 

@@ -23,7 +23,7 @@ type Area struct {
 	end    func() error
 }
 
-// closeGrace is how long [Area.Close] waits for running removals. A later
+// closeGrace is the time that [Area.Close] waits for running removals. A later
 // process does the rest.
 const closeGrace = time.Second
 

@@ -194,7 +194,7 @@ func whenOf(text string) int64 {
 	return seconds
 }
 
-// maxDigits is how many digits of a time, in seconds since 1970, are read at most.
+// maxDigits limits the digits of a time, in seconds since 1970.
 const maxDigits = 13
 
 // utf8Of is text that is UTF-8, or else, if it says so, Latin-1.

@@ -233,7 +233,7 @@ func (r *Repo) Close() {
 	r.dropGraphs()
 }
 
-// maxAlternates is how many directories of objects are searched for alternates.
+// maxAlternates limits the directories of objects that are searched for alternates.
 const maxAlternates = 32
 
 // addAlternates follows objects/info/alternates, as far as the directories can be

@@ -53,7 +53,7 @@ type Head struct {
 	Len  int    // of the header, in bytes
 }
 
-// MaxHead is how many bytes a header has at most, without an id.
+// MaxHead is the greatest size of a header in bytes, without an id.
 const MaxHead = 20
 
 // ParseHead parses the header at the start of b.

@@ -26,7 +26,7 @@ const (
 	IntentToAdd  = 0x2000 << 16
 )
 
-// MinEntry is how many bytes an entry has at least.
+// MinEntry is the least size of an entry in bytes.
 const MinEntry = 62
 
 const (

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how often the open files of the command are counted. In between, it can
+// lookEvery is the time between two counts of the open files of the command. In between, it can
 // exceed its limit.
 const lookEvery = 100 * time.Millisecond
 

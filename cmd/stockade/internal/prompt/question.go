@@ -530,7 +530,7 @@ func (p *page) itemRows(items []item, titled bool, most int) [][]row {
 	return rows
 }
 
-// maxTitle is how many rows a line about changes has at most.
+// maxTitle limits the rows of a line about changes.
 const maxTitle = 4
 
 // title returns the rows of a line about changes, with the numbers of added and removed lines.

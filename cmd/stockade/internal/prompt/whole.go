@@ -8,10 +8,10 @@ import (
 	"github.com/stockade-dev/stockade/host/diff"
 )
 
-// pageRows is how many rows a page of [d] has, since a terminal forgets older rows.
+// pageRows is the number of rows of a page of [d], since a terminal forgets older rows.
 const pageRows = 1000
 
-// linesAtOnce is how many lines of a difference become rows in one go.
+// linesAtOnce is the number of lines of a difference that become rows in one go.
 const linesAtOnce = 200
 
 // whole shows everything about some questions, page by page. A difference is computed when
