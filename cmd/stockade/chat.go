@@ -20,13 +20,16 @@ import (
 
 func newChatCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "chat",
+		Use:   `chat ["PROMPT"]`,
 		Short: "Talk to the model in the terminal",
-		Long:  "Talk to the model, a line at a time.\n\n" + chatHelp(),
+		Long:  "Talk to the model, a line at a time. A prompt is the first line.\n\n" + chatHelp(),
 		Example: `  stockade chat
+  stockade chat "what does this project do?"
   stockade chat --provider offline -C ~/src/project`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runChat(cmd.Context(), a, "") },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runChat(cmd.Context(), a, "", strings.Join(args, ""))
+		},
 	}
 	addTurnFlags(cmd, a)
 	return cmd
@@ -83,8 +86,8 @@ func chatHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// runChat talks in a session, a new one where id is empty.
-func runChat(ctx context.Context, a *app, id string) error {
+// runChat talks in a session, a new one where id is empty. First is a line, or empty.
+func runChat(ctx context.Context, a *app, id, first string) error {
 	if a.draws() {
 		a.ui = tui.New()
 	}
@@ -99,7 +102,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
 	}
 	if a.ui != nil {
-		return t.draw(ctx, editor.New(t.editing()), func(ctx context.Context, typed string) (leave, failed bool) {
+		return t.draw(ctx, editor.New(t.editing()), first, func(ctx context.Context, typed string) (leave, failed bool) {
 			leave, err := t.do(ctx, typed)
 			if ctx.Err() == nil {
 				code := report(a.s, ctx, err)
@@ -110,8 +113,11 @@ func runChat(ctx context.Context, a *app, id string) error {
 	}
 	warned := false // that Ctrl-C leaves
 	for {
-		var line string
+		line := first
 		err := t.interruptible(ctx, func(ctx context.Context) (err error) {
+			if first, line = "", first; line != "" {
+				return nil
+			}
 			if a.s.inTTY {
 				fmt.Fprint(a.s.err, terminal.Style(a.s.color, terminal.Bold, "> "))
 			}

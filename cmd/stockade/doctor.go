@@ -22,6 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -41,10 +42,10 @@ func newDoctorCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Say what works on this machine, and what mends what does not",
 		Long: `Look at everything that Stockade needs: the settings, the sandbox, the jail of
-commands, the provider, the store of secrets, the policy, the log, the cache, the
-tools, the terminal. Below what does not work, or could work better, stands what
-mends it. Nothing is changed. The provider gets one request, for the list of its
-models.
+commands, the provider, the store of secrets, the folders, the network, the policy,
+the log, the cache, the tools, the terminal. Below what does not work, or could work
+better, stands what mends it. Nothing is changed; a file that is written to try a
+folder is removed. The provider gets one request, for the list of its models.
 
 It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
 		Example: "  stockade doctor\n  stockade doctor --json | jq '.[] | select(.state != \"ok\")'",
@@ -118,7 +119,7 @@ type checkup struct {
 var (
 	firstChecks = []checkup{{"program", checkProgram}, {"settings", checkSettings}}
 	slowChecks  = []checkup{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
-	quickChecks = []checkup{{"policy", checkPolicy}, {"tools", checkTools}, {"cache", checkCache}, {"terminal", checkTerminal}}
+	quickChecks = []checkup{{"folders", checkFolders}, {"network", checkNetwork}, {"policy", checkPolicy}, {"tools", checkTools}, {"cache", checkCache}, {"terminal", checkTerminal}}
 )
 
 func runDoctor(ctx context.Context, a *app) error {
@@ -379,10 +380,24 @@ func checkProvider(ctx context.Context, a *app) finding {
 		return better(mend, "%s", said)
 	case found.URL == "":
 		return good("the offline model, a small planner for demonstrations")
-	case found.Models != nil && !slices.Contains(found.Models, p.Client.Model):
+	case found.Models == nil:
+		return better("`stockade config` shows where the base URL comes from", "%s answers in %d ms, and lists no models; model %s", where, took.Milliseconds(), p.Client.Model)
+	case !slices.Contains(found.Models, p.Client.Model):
 		return better("stockade config", "%s answers in %d ms, and does not list the model %q", where, took.Milliseconds(), p.Client.Model)
 	}
 	return good("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
+}
+
+// checkNetwork says how the internet is reached. Nothing is asked.
+func checkNetwork(_ context.Context, a *app) finding {
+	variable := settings.UnreadProxy(a.s.env)
+	switch {
+	case a.Config.Network.Proxy != "":
+		return good("the internet is reached through %s (network.proxy)", a.Config.Network.Proxy)
+	case variable != "":
+		return better(egress.UnreadHint(variable), "the internet is reached without a proxy")
+	}
+	return good("the internet is reached without a proxy")
 }
 
 // checkSecrets counts names. No value is read, and nobody is asked for a passphrase.
@@ -494,6 +509,27 @@ func checkLog(ctx context.Context, a *app) finding {
 		return failed(err)
 	}
 	return good("chain intact, %s; %s", words.Plural(int(v.Events), "event"), what)
+}
+
+// checkFolders writes a file beside what the program keeps, and removes it.
+func checkFolders(_ context.Context, a *app) finding {
+	f := good("what is kept can be written")
+	for i, dir := range []string{a.Dirs.Cache, a.Dirs.Config, a.Dirs.State, a.Dirs.Data} {
+		at := dir // or the first directory above that there is
+		for _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
+			at = filepath.Dir(at)
+		}
+		file, err := os.CreateTemp(at, ".stockade-doctor-")
+		if err == nil {
+			_, err = file.Write(make([]byte, 64<<10)) // a full disk takes a name
+			err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
+		}
+		if err != nil { // a *fs.PathError; compiled modules and answers need not be kept
+			variable := []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"}[i]
+			f = mended([]state{stateNote, stateNote, stateBroken, stateBroken}[i], "set "+variable+" to a directory that can be written to, with room", "%s cannot be written to: %v", a.home(dir), errors.Unwrap(err))
+		}
+	}
+	return f
 }
 
 // maxEntries is how much of the cache is counted.

@@ -23,8 +23,9 @@ func (a *app) draws() bool {
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
 // draw shows a terminal that is drawn on, until the person leaves. Where nothing is
-// typed but answers, ed is nil, and do is called once.
-func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context.Context, typed string) (leave, failed bool)) error {
+// typed but answers, ed is nil, and do is called once. First is a prompt that is there
+// from the start, or empty.
+func (t *turns) draw(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()
 	shown.Live, shown.Asked = true, false
@@ -53,8 +54,8 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 			}
 		},
 	}
-	if ed == nil {
-		o.First = []string{"-"} // what it is, do knows
+	if first != "" {
+		o.First = []string{first}
 	}
 	before := *a.s
 	rows := messages{a.known.Writer(a.ui.Rows())}

@@ -91,10 +91,14 @@ func fetchError(ref string, err error) *exitErr {
 		}
 		return out
 	}
-	switch effect.KindOf(err) {
-	case effect.DNS, effect.Connect:
+	failed, _ := errors.AsType[*effect.Error](err)
+	switch {
+	case failed == nil:
+	case failed.Hint != "":
+		out.hint = failed.Hint
+	case failed.Kind == effect.DNS, failed.Kind == effect.Connect:
 		out.hint = "see whether the host and its port are right, and up; what you have added already needs no network"
-	case effect.TLS:
+	case failed.Kind == effect.TLS:
 		out.hint = "see whether the host is the right one; a registry on another machine is reached by https, and no certificate is let pass"
 	}
 	return out

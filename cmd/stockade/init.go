@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,8 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -38,18 +41,20 @@ type initOptions struct {
 	here                          bool // in the file of the workspace, and not in the user's
 	yes                           bool
 
-	own     bool      // the provider is at its own address
-	dropped []initKey // what the file says of another provider
+	own     bool          // the provider is at its own address
+	key     secret.Record // to be kept; the zero Record: none is
+	dropped []initKey     // what the file says of another provider
 }
 
 func newInitCmd(a *app) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
-		Use: "init", Short: "Ask three questions, and write an agent.toml",
-		Long: `Ask where the model is, when you want to be asked, and for which projects that
+		Use: "init", Short: "Ask a few questions, and write an agent.toml",
+		Long: `Ask which model answers, when you want to be asked, and for which projects that
 holds. Then write it into your own agent.toml, or into that of the workspace. A
 file that is there is changed after you have seen the difference. Keys are never
-in a file: the key of a provider is in a variable of the environment.
+in a file: a key that you type is kept as a secret for its server, as
+` + "`stockade secret set`" + ` keeps it. The server is asked for its models.
 
 With one of the first four flags nothing is asked but whether to change a file.`,
 		Example: "  stockade init\n  stockade init --base-url http://localhost:11434/v1 --model qwen3\n  stockade init --ask calls --here",
@@ -75,7 +80,7 @@ func (o initOptions) keys() (out []initKey) {
 	if o.ask != "" {
 		set("require_confirmation", strconv.FormatBool(o.ask == askCalls))
 	}
-	for _, k := range []initKey{{"model.provider", o.provider}, {"model.name", o.model}, {"model.base_url", o.baseURL}} {
+	for _, k := range []initKey{{"model.provider", o.provider}, {"model.name", o.model}, {"model.base_url", o.baseURL}, {"model.key", o.key.Name}} {
 		if k.value != "" {
 			set(k.name, strconv.Quote(k.value))
 		}
@@ -194,6 +199,16 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			return &exitErr{code: exitDenied, message: path + " is not changed"}
 		}
 	}
+	if o.key.Name != "" {
+		store, _, err := a.vault(false).Pick(ctx, "")
+		if err == nil {
+			err = a.vault(false).Set(ctx, store, o.key)
+		}
+		if err != nil {
+			return secretError(a, err)
+		}
+		a.s.note("the key is kept as the secret %s in the %s", o.key.Name, store.Name())
+	}
 	if err := a.Dirs.WriteAgentTOML(path, text); err != nil {
 		return err
 	}
@@ -216,7 +231,7 @@ func (a *app) initNotes(path string, o initOptions) {
 	if named := a.Config.Model.APIKeyEnv; named != "" && !dropped {
 		variables = []string{named}
 	}
-	if kind.KeyVariables != nil && !slices.ContainsFunc(variables, func(name string) bool { return a.s.env(name) != "" }) {
+	if o.key.Name == "" && kind.KeyVariables != nil && !slices.ContainsFunc(variables, func(name string) bool { return a.s.env(name) != "" }) {
 		needed := ""
 		if o.baseURL != "" {
 			needed = ", if the server wants a key"
@@ -253,20 +268,21 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 	where := wheres[i].Letter
 	o.own = where != 's' && where != 'w'
 	o.provider = map[rune]string{'o': "openai", 'a': "anthropic", 'g': "google", 'x': "xai", 'm': "meta", 'l': door.ProviderOllama, 's': "openai", 'w': door.ProviderOffline}[where]
-	if where == 'l' {
-		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
-			for _, row := range terminal.Wrap(terminal.Line("it has "+someOf(found.Models)), a.s.width()-3) {
-				fmt.Fprintf(out, "  %s\n", row)
-			}
-		}
-	}
 	if where == 's' {
-		if o.baseURL, err = a.typedLine(ctx, in, out, "model.base_url", "URL, such as http://localhost:11434/v1: "); err != nil {
+		o.baseURL, err = a.typedLine(ctx, in, out, "URL, such as http://localhost:11434/v1: ", func(line string) (string, error) { return line, fits("model.base_url", line) })
+		if err != nil {
 			return err
 		}
 	}
 	if where != 'w' {
-		if o.model, err = a.typedLine(ctx, in, out, "model.name", "name of the model: "); err != nil {
+		p := door.Provider{Name: o.provider, Client: provider.Options{BaseURL: o.baseURL}}
+		if p.Client.APIKey, err = o.takeKey(ctx, a, in, out, p); err != nil {
+			return err
+		}
+		if p.Rules, err = a.NetRules(nil); err != nil {
+			return err
+		}
+		if o.model, err = a.pickModel(ctx, in, out, p); err != nil {
 			return err
 		}
 	}
@@ -281,6 +297,33 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 	return o.check()
 }
 
+// takeKey is the key for a server: that of its variable, or one that is typed, to be kept
+// for that server as a secret. Empty: there is none.
+func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
+	kind, _ := door.ProviderKindOf(p.Name)
+	for _, name := range kind.KeyVariables {
+		if key := a.s.env(name); key != "" {
+			return key, nil
+		}
+	}
+	address, found := strings.CutPrefix(p.Where(), "https://") // over which alone a secret is sent
+	if address, _, _ = strings.Cut(address, "/"); !found || o.here || kind.KeyVariables == nil {
+		return "", nil
+	}
+	host, err := tool.NormalHost(address)
+	if err != nil {
+		return "", err
+	}
+	key, err := readHidden(ctx, in, out, "  key for "+host+", which is not shown (Enter: none): ")
+	if key = strings.TrimSpace(key); err != nil || key == "" {
+		return "", err
+	}
+	a.known.Add(key)
+	name := "KEY_" + strings.ToUpper(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(host, "_"))
+	o.key = secret.Record{Info: secret.Info{Name: name[:min(len(name), 64)], Hosts: []string{host}, Header: kind.Header, Set: time.Now().UTC().Truncate(time.Second)}, Value: secret.NewValue(key)}
+	return key, o.key.Check()
+}
+
 // choose asks a question below a text, and returns which answer was given.
 func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what string, choices ...prompt.Choice) (int, error) {
 	short := func() string { return text }
@@ -291,8 +334,8 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
-// typedLine asks for the value of a key until it fits.
-func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, key, what string) (string, error) {
+// typedLine asks for a line until it means something.
+func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what string, means func(line string) (string, error)) (string, error) {
 	terminal.FlushInput(in)
 	for {
 		fmt.Fprint(out, "  "+what)
@@ -306,13 +349,14 @@ func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, key, wh
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		if err := fits(key, line); err != nil {
+		value, err := means(line)
+		if err != nil {
 			for _, row := range terminal.Wrap(terminal.Line(err.Error()), a.s.width()-3) {
 				fmt.Fprintf(out, "  %s\n", row)
 			}
 			continue
 		}
-		return line, nil
+		return value, nil
 	}
 }
 

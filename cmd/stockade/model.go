@@ -4,16 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/settings"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // provider is where the model of a profile is, by the configuration; empty: of the one
@@ -85,6 +91,51 @@ func (a *app) modelError(p *door.Provider, err error) error {
 		permitted("model.base_url = ")
 	}
 	return exit
+}
+
+// nameModel names the model of a provider where nothing does: a person picks one of its
+// server's. Without a terminal the error names some.
+func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
+	_, err := a.door().Chosen(*p)
+	if e, ok := errors.AsType[*door.ModelError](err); !ok || e.Fault != door.FaultName {
+		return nil // or what is wrong is found again
+	}
+	in, out, done, tty := a.terminal()
+	defer done()
+	if tty && !a.flags.json {
+		p.Client.Model, err = a.pickModel(ctx, in, out, *p)
+		p.Price = a.price(p.Client.Model)
+		return err
+	}
+	found, _ := a.modelsOf(ctx, *p) // it is an error anyway
+	err = a.modelError(p, err)
+	if e, ok := errors.AsType[*exitErr](err); ok && len(found.Models) > 0 {
+		e.hint += "; it has " + someOf(found.Models)
+	}
+	return err
+}
+
+// pickModel asks which model of a server it is to be: a number in its list, or a name.
+func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.Provider) (string, error) {
+	const most = 60
+	found, err := a.modelsOf(ctx, p)
+	if err != nil {
+		fmt.Fprintf(out, "  the models of %s are not known: %s\n", p.Where(), terminal.Line(err.Error()))
+	} else {
+		fmt.Fprintf(out, "  %s has %s\n", p.Where(), words.Plural(len(found.Models), "model"))
+	}
+	for i, name := range found.Models[:min(len(found.Models), most)] {
+		fmt.Fprintf(out, "  %3d  %s\n", i+1, terminal.Line(name))
+	}
+	return a.typedLine(ctx, in, out, "name of the model: ", func(line string) (string, error) {
+		if n, err := strconv.Atoi(line); err == nil && n > 0 && n <= min(len(found.Models), most) {
+			line = found.Models[n-1]
+		}
+		if len(found.Models) > 0 && !slices.Contains(found.Models, line) {
+			return "", fmt.Errorf("the server does not list it%s; --model takes any name", nearest.Hint(line, found.Models))
+		}
+		return line, fits("model.name", line)
+	})
 }
 
 // keyHint says how a provider gets its key.

@@ -163,20 +163,20 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	return nil
 }
 
-// listModels asks the server of a profile. A second without an answer is said.
+// modelsOf asks a server for its models. A second without an answer is said.
+func (a *app) modelsOf(ctx context.Context, p door.Provider) (door.Found, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("no answer for %s", maxListing))
+	defer cancel()
+	defer a.soon(fmt.Sprintf("asking %s at %s ...", cmp.Or(p.Profile, p.Name), p.Where()))()
+	return a.door().Models(ctx, p)
+}
+
+// listModels asks the server of a profile.
 func (a *app) listModels(ctx context.Context, w *way) {
 	if w.provider == nil || w.Address == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("no answer for %s", maxListing))
-	defer cancel()
-	slow := time.AfterFunc(time.Second, func() {
-		if !a.flags.quiet {
-			a.s.note("asking %s at %s ...", w.Name, w.Address)
-		}
-	})
-	defer slow.Stop()
-	found, err := a.door().Models(ctx, *w.provider)
+	found, err := a.modelsOf(ctx, *w.provider)
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
 		w.Problem, w.hint = e.Error(), e.Hint
 		return

@@ -43,7 +43,7 @@ func standIn(ts *testscript.TestScript, neg bool, args []string) {
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(log, "%s %s key=%q model=%q\n", r.Method, r.URL.Path, key, asked.Model)
+		fmt.Fprintf(log, "%s %s key=%q model=%q\n", r.Method, r.URL, key, asked.Model)
 		if status != 0 {
 			w.WriteHeader(status)
 			fmt.Fprintf(w, `{"error":{"message":"%s is out of order"}}`, name)

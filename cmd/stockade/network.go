@@ -8,7 +8,7 @@ import (
 
 // egress makes the one way out to the network.
 func (a *app) egress() (*egress.Egress, error) {
-	opts, err := a.Egress(administrator(), a.s.env("HOME"))
+	opts, err := a.Egress(administrator(), a.s.env)
 	if err != nil {
 		return nil, err
 	}

@@ -239,7 +239,11 @@ func runPolicyCheck(a *app, as, name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return usageError("", "%s: there is no such file", name)
 	case err != nil:
-		return &exitErr{code: exitUsage, message: err.Error(), hint: "`stockade policy show --defaults` prints every key"}
+		hint := "`stockade policy show --defaults` prints every key"
+		if _, _, err := place.Read(policy.SourceAdmin); err == nil {
+			hint = "an administrator may say all of it: " + asFlag("stockade policy check --as administrator", name)
+		}
+		return &exitErr{code: exitUsage, message: err.Error(), hint: hint}
 	}
 	if place == administrator() {
 		if err := checkRoute(layer.Route); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,6 +18,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +29,7 @@ import (
 // office is a real HTTP proxy on loopback that connects whoever asks to one
 // server, whatever was asked for, and remembers what that was.
 type office struct {
-	to    string
+	to    string // what is no address is a status, with which it refuses
 	mu    sync.Mutex
 	asked []string
 }
@@ -36,6 +38,10 @@ func (o *office) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	o.asked = append(o.asked, r.Method+" "+r.RequestURI)
 	o.mu.Unlock()
+	if status, err := strconv.Atoi(o.to); err == nil {
+		http.Error(rw, "no", status)
+		return
+	}
 	out, err := net.Dial("tcp", o.to)
 	if err != nil || r.Method != http.MethodConnect {
 		http.Error(rw, "no", http.StatusForbidden)
@@ -62,17 +68,17 @@ type officeKey struct {
 	name string
 }
 
-// startProxy starts a proxy that leads to the server of a URL, and puts its own
-// URL into a variable:
+// startProxy starts a proxy that leads to the server of a URL, or answers with a
+// status, and puts its own URL into a variable:
 //
-//	proxy NAME URL
+//	proxy NAME URL|STATUS
 func startProxy(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: proxy NAME URL")
 	}
 	to, err := url.Parse(args[1])
 	ts.Check(err)
-	o := &office{to: to.Host}
+	o := &office{to: cmp.Or(to.Host, to.Path)}
 	server := httptest.NewServer(o)
 	ts.Defer(server.Close)
 	ts.Setenv(args[0], server.URL)

@@ -171,6 +171,9 @@ small offline model, so that you can try it without a key.
 				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
 			}
+			if f := cmd.Flag("defaults"); f != nil && f.Value.String() == "true" { // what they are does not depend on what is set
+				return nil
+			}
 			if f := cmd.Flag("directory"); f.Changed && f.Value.String() == "" {
 				return usageError("-C names the directory to work in", "-C names no directory")
 			}
@@ -288,15 +291,17 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 
 // isPrompt tells a prompt without the word run from a command. One word is never
 // a prompt: it is more likely a mistyped command, and prompts go to somebody
-// else's machine.
-func isPrompt(args []string) bool { return len(args) == 1 && len(strings.Fields(args[0])) > 1 }
+// else's machine. "-" is standard input.
+func isPrompt(args []string) bool {
+	return len(args) == 1 && (args[0] == "-" || len(strings.Fields(args[0])) > 1)
+}
 
 func runRoot(cmd *cobra.Command, a *app, args []string) error {
 	switch {
 	case len(args) > 0 && !isPrompt(args):
 		return unknownCommand(cmd, args[0])
 	case len(args) == 0 && a.s.interactive():
-		return runChat(cmd.Context(), a, "")
+		return runChat(cmd.Context(), a, "", "")
 	case len(args) == 0 && !a.s.piped():
 		cmd.SetOut(io.Writer(a.s.err))
 		_ = cmd.Usage()

@@ -34,7 +34,7 @@ func newRunCmd(a *app) *cobra.Command {
 		Short: "Run one turn: a prompt goes in, tools run in the sandbox, an answer comes out",
 		Long: `Run one turn. The model is asked, its tool calls run in the sandbox, and its
 answer is printed on stdout. Everything else goes to stderr. Standard input, when
-piped, is added to the prompt.
+piped, is added to the prompt; with "-" it is the prompt.
 
 A file or directory that the prompt names as @PATH, or @"PATH" where it has
 blanks, goes with it. It is read by a call of file_read, so what denies that call
@@ -123,9 +123,13 @@ func addGrantFlags(cmd *cobra.Command, a *app) {
 
 // readPrompt takes the prompt from the argument, from a pipe, or from both.
 func readPrompt(s *stdio, args []string) (string, error) {
+	fromIn := len(args) == 1 && args[0] == "-"
+	if fromIn {
+		args = nil
+	}
 	var parts []string
 	parts = append(parts, args...)
-	if s.piped() {
+	if fromIn || s.piped() {
 		waiting := time.AfterFunc(time.Second, func() { s.note("reading standard input to its end ...") })
 		defer waiting.Stop()
 		data, err := io.ReadAll(io.LimitReader(s.in, maxStdin+1))
@@ -181,6 +185,9 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.nameModel(ctx, provider); err != nil {
+		return nil, err
+	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
@@ -189,7 +196,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, a.modelError(provider, err)
 	}
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
-		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
+		a.s.note("using the offline model: a small planner for demonstrations, not a language model; `stockade init` sets one up")
 		if provider.Name == door.ProviderAuto && !a.flags.json {
 			a.offerKeys()
 			a.offer(a.findOllama(ctx))
@@ -299,6 +306,9 @@ func (t *turns) endError(end session.TurnEnded) error {
 		}
 		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", words.Plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
+		if t.Provider == door.ProviderOffline {
+			return &exitErr{code: exitProvider, message: "the offline model has not understood all of it", hint: "it knows a few phrases only; `stockade init` sets up a language model"}
+		}
 		if end.Limit == string(llm.FinishFilter) { // which would cut what follows too
 			goOn = "say it in other words: " + goOn
 		}
@@ -330,7 +340,7 @@ func runTurn(ctx context.Context, a *app, id, prompt string, args []string) erro
 		return show(ctx)
 	}
 	var failed error
-	err = t.draw(ctx, nil, func(ctx context.Context, _ string) (leave, _ bool) {
+	err = t.draw(ctx, nil, "-", func(ctx context.Context, _ string) (leave, _ bool) {
 		failed = t.interruptible(ctx, show)
 		return true, false
 	})

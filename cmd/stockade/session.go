@@ -199,7 +199,7 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	if len(args) < 2 && !a.s.piped() {
-		return runChat(ctx, a, id)
+		return runChat(ctx, a, id, "")
 	}
 	typed := args[min(1, len(args)):]
 	prompt, err := readPrompt(a.s, typed)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -41,6 +42,32 @@ func (a *app) loadConfig(ctx context.Context) error {
 		return err
 	}
 	a.Settings = *s
+	return nil
+}
+
+// checkVariables looks for variables that nothing reads. Others set such ones, too, so
+// only what is mistyped is a mistake.
+func (a *app) checkVariables(environ []string) error {
+	const prefix, mistyped = "STOCKADE_", 2                                             // letters
+	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`
+	for _, key := range config.Keys() {
+		known = append(known, strings.TrimPrefix(config.Variable(key), prefix))
+	}
+	for _, text := range environ {
+		name, value, _ := strings.Cut(text, "=")
+		name, ours := strings.CutPrefix(name, prefix)
+		if !ours || value == "" || slices.Contains(known, name) {
+			continue
+		}
+		what, near := "environment: "+prefix+name+" is not read", nearest.Find(name, known)
+		if near != "" {
+			what += "; did you mean " + prefix + near + "?"
+		}
+		if near != "" && nearest.Distance(name, near) <= mistyped {
+			return usageError("unset it, or write "+prefix+near, "%s", what)
+		}
+		a.s.note("warning: %s", what)
+	}
 	return nil
 }
 

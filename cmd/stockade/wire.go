@@ -83,6 +83,9 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.Work, err = workspace(a.flags.dir); err != nil {
 		return err
 	}
+	if err := a.checkVariables(os.Environ()); err != nil {
+		return err
+	}
 	return a.loadConfig(ctx)
 }
 

@@ -43,7 +43,7 @@ var samples = []sample{
 	{"profile", `"work"`, "work", func(c *Config) { c.Profile = "work" }},
 	{"model.provider", `"offline"`, "offline", func(c *Config) { c.Model.Provider = "offline" }},
 	{"model.name", `"gpt-9"`, "gpt-9", func(c *Config) { c.Model.Name = "gpt-9" }},
-	{"model.base_url", `"http://localhost:11434/v1"`, "http://localhost:11434/v1", func(c *Config) { c.Model.BaseURL = "http://localhost:11434/v1" }},
+	{"model.base_url", `"https://host/v1?api-version=1#top"`, "https://host/v1?api-version=1#top", func(c *Config) { c.Model.BaseURL = "https://host/v1?api-version=1#top" }},
 	{"model.api_key_env", `"MY_KEY"`, "MY_KEY", func(c *Config) { c.Model.APIKeyEnv = "MY_KEY" }},
 	{"model.key", `"OPENAI"`, "OPENAI", func(c *Config) { c.Model.Key = "OPENAI" }},
 	{"model.stall_timeout", `"5s"`, "5s", func(c *Config) { c.Model.StallTimeout = 5 * time.Second }},

@@ -129,7 +129,7 @@ var table = []key{
 		"The name of the model. Every provider but offline needs one.",
 		func(c *Config) *string { return &c.Model.Name }),
 	field("model.base_url", baseURL, "", authority,
-		"Where the provider is reached, such as \"http://localhost:8080/v1\". Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL and the like, where no file says it), it gets no key but that of the provider's usual variable.",
+		"Where the provider is reached, such as \"http://localhost:8080/v1\", with its version if it has one, and with ?api-version= if the server wants that. Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL and the like, where no file says it), it gets no key but that of the provider's usual variable.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
 	field("model.api_key_env", variable, "", private,
 		"The name of the environment variable that holds the provider's key. Empty: the one that the provider's own programs read, such as OPENAI_API_KEY or ANTHROPIC_API_KEY. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
@@ -286,10 +286,12 @@ func find(name string) *key {
 	return nil
 }
 
-// env is the name of the environment variable: STOCKADE_MODEL_NAME for model.name.
-func (k *key) env() string {
-	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
+// Variable is the variable of the environment for a key: STOCKADE_MODEL_NAME for model.name.
+func Variable(key string) string {
+	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
+
+func (k *key) env() string { return Variable(k.Name) }
 
 // projectMay reports whether a project file may put v in the place of old.
 // Trust opens what waits for it and nothing else: a limit is still only lowered.

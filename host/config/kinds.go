@@ -37,8 +37,11 @@ var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error 
 	switch {
 	case u.User != nil:
 		return errors.New("it holds a user name or a password; a key belongs into the environment variable that model.api_key_env names")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return errors.New("it has a query or a fragment; write " + acceptedURL)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	delete(query, "api-version")
+	if err != nil || len(query) > 0 { // it may be a key
+		return errors.New("it has a query with more than api-version; write " + acceptedURL)
 	}
 	return nil
 })

@@ -29,7 +29,9 @@ func (p *pending) put(ctx context.Context, question policy.Question) (policy.Ans
 	question = question.Put(p.d.opts.Session, time.Now())
 	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {
-		err = question.Settles(answer, time.Now())
+		if err = question.Settles(answer, time.Now()); err != nil {
+			err = fmt.Errorf("no yes that counts: %w", err)
+		}
 	}
 	if err != nil {
 		answer = policy.Answer{By: err.Error()}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/egress"
@@ -194,6 +195,9 @@ func (d *Door) choose(p *Provider, needsModel bool) error {
 	}
 	if p.Client.Model == "" && needsModel {
 		return &ModelError{Fault: FaultName, What: "no model is named"}
+	}
+	if base := strings.TrimRight(p.Client.BaseURL, "/"); strings.Contains(base, "://") && strings.HasPrefix(kind.Address, base+"/") {
+		p.Client.BaseURL = "" // without /v1, and nothing else can be meant
 	}
 	p.Client.BaseURL = cmp.Or(p.Client.BaseURL, kind.Address)
 	return nil

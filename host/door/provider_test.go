@@ -239,3 +239,40 @@ func TestASessionGoesOnWithAnotherProvider(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// TestBaseURLsOfEachProvider: what its requests add may stand at the end, a query stays,
+// and its own host needs no path.
+func TestBaseURLsOfEachProvider(t *testing.T) {
+	for _, c := range []struct{ provider, base, asked string }{
+		{"openai", "https://api.openai.com", "https://api.openai.com/v1/chat/completions"},
+		{"openai", "https://other.example/", "https://other.example/chat/completions"},
+		{"openai-responses", "https://api.openai.com/v1/responses?api-version=1#x", "https://api.openai.com/v1/responses?api-version=1"},
+		{"meta", "https://api.llama.com/compat/", "https://api.llama.com/compat/v1/chat/completions"},
+		{"anthropic", "https://a.example/x/v1/messages?api-version=1", "https://a.example/x/v1/messages?api-version=1"},
+		{"google", "https://g.example/v1beta/?api-version=1", "https://g.example/v1beta/models/m:streamGenerateContent?api-version=1&alt=sse"},
+		{"ollama", "http://o.example:11434/api/chat", "http://o.example:11434/api/show"},
+		{"ollama", "http://o.example:11434/v1/chat/completions", "http://o.example:11434/api/show"},
+	} {
+		p := Provider{Name: c.provider, Client: provider.Options{BaseURL: c.base, APIKey: "key-of-the-test", Model: "m"}}
+		chosen, err := New(Options{}).Chosen(p)
+		if err != nil {
+			t.Errorf("%s: %v", c.base, err)
+			continue
+		}
+		var asked []string
+		chosen.Client.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, r.URL.String())
+			return nil, io.ErrUnexpectedEOF
+		})}
+		kind, _ := ProviderKindOf(c.provider)
+		for _, err = range kind.client(chosen.Client).Stream(t.Context(), llm.Request{Messages: []llm.Message{{Kind: llm.User, Content: "hello"}}}) {
+		}
+		if len(asked) == 0 || asked[len(asked)-1] != c.asked {
+			t.Errorf("%s at %s asked for %q (%v), want %s", c.provider, c.base, asked, err, c.asked)
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

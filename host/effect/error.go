@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
@@ -30,7 +31,13 @@ type Error struct {
 	Kind  Kind
 	Limit int64 // bytes; of TooLarge
 	Err   error
+	Hint  string // what a person can do; empty: nothing is known
+	Final bool   // the same request would fail again
 }
+
+// Remedy is the hint, and whether the same request would fail again, for those who do
+// not know this package.
+func (e *Error) Remedy() (hint string, final bool) { return e.Hint, e.Final }
 
 // Error is one line of at most 600 characters: guests and other machines have a
 // say in what is wrapped.
@@ -38,8 +45,11 @@ func (e *Error) Error() string { return oneLine(e.Err.Error()) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes a refusal fs.ErrPermission, for those who do not know this package.
-func (e *Error) Is(target error) bool { return e.Kind == Denied && target == fs.ErrPermission }
+// Is makes a refusal fs.ErrPermission, and a server that is not reached
+// syscall.EHOSTUNREACH, for those who do not know this package.
+func (e *Error) Is(target error) bool {
+	return e.Kind == Denied && target == fs.ErrPermission || e.Kind == Connect && target == syscall.EHOSTUNREACH
+}
 
 // Timeout is what net.Error has.
 func (e *Error) Timeout() bool { return e.Kind == Timeout }

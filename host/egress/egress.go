@@ -35,6 +35,9 @@ type Options struct {
 	// By default, names are resolved and checked here, and the proxy gets the
 	// address.
 	ProxyResolves bool
+	// ProxyFrom is where Proxy is set, and Unread the variable that names a proxy and is
+	// not read. Errors name them. Empty: it is not known, or there is none.
+	ProxyFrom, Unread string
 	// Authorities are trusted beside the system's. A file of which anything cannot
 	// be read is an error.
 	Authorities []Authorities

@@ -2,6 +2,8 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -24,12 +26,23 @@ func phase(kind effect.Kind, what string, err error) error {
 		return e
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && !e.IsTimeout {
-		return fail(kind, &nameError{what, e})
+		return &effect.Error{Kind: kind, Err: &nameError{what, e}, Final: e.IsNotFound}
 	}
 	if timedOut(err) {
 		return failf(effect.Timeout, "%s: no answer in time (%w)", what, err)
 	}
-	return failf(kind, "%s: %w", what, err)
+	e := failf(kind, "%s: %w", what, err)
+	if wrong, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		e.Final, e.Hint = true, "something on the way may answer in its place, such as a login page: open the address in a browser"
+		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+			e.Err = fmt.Errorf("%s: its certificate is from %.100q, which is not trusted here: %w", what, wrong.UnverifiedCertificates[0].Issuer.String(), err)
+			e.Hint = "if your network opens TLS to look into it, name the file with its certificate authority: network.ca_files = [\"/PATH/ca.pem\"] in your own agent.toml"
+		}
+		if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+			e.Hint = "see whether the clock of this machine is right; if so, whoever runs the server has to renew it"
+		}
+	}
+	return e
 }
 
 // nameError says once what a resolver says: not of which server it has asked.

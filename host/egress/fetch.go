@@ -245,10 +245,24 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 // open dials, and authenticates the server where the protocol has that.
 func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
 	conn, err := e.dial(ctx, d)
-	if err != nil || d.Protocol() != network.HTTPS {
-		return conn, err
+	if err == nil && d.Protocol() == network.HTTPS {
+		conn, err = e.handshake(ctx, conn, d.Host(), protocols)
 	}
-	return e.handshake(ctx, conn, d.Host(), protocols)
+	f, ok := errors.AsType[*effect.Error](err)
+	addr := d.Host().Addr()
+	switch here := d.Host().Name() == "localhost" || addr.IsValid() && !network.Public(addr); {
+	case !ok || here || f.Hint != "" || f.Kind == effect.Denied:
+	case e.proxy == nil && e.opts.Unread != "":
+		f.Hint = UnreadHint(e.opts.Unread)
+	case e.proxy != nil && f.Kind == effect.DNS:
+		f.Hint = "where only the proxy can look names up, set network.proxy_resolves = true in your own agent.toml"
+	}
+	return conn, err
+}
+
+// UnreadHint says what to do about a variable that names a proxy.
+func UnreadHint(variable string) string {
+	return variable + " is set, and is not read: to go through a proxy, set network.proxy = \"http://HOST:PORT\" in your own agent.toml"
 }
 
 // send writes the request to a connection and reads the head of the answer.

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
@@ -64,11 +66,17 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	status, err := connectAnswer(conn)
 	switch {
 	case err != nil:
-		return nil, phase(effect.Connect, "ask the proxy for "+target, err)
+		return nil, e.ofProxy(phase(effect.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "see whether network.proxy names an HTTP proxy")
 	case status == http.StatusProxyAuthRequired:
-		return nil, failf(effect.Connect, "the proxy wants a password for %s, which is not supported", target)
+		return nil, e.ofProxy(failf(effect.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
+			"name one that wants none in network.proxy, such as a small one on this machine that logs in to it")
 	case status != http.StatusOK:
-		return nil, failf(effect.Connect, "the proxy refuses %s with status %d", target, status)
+		hint := "whoever runs the proxy decides whom it lets through"
+		if !e.opts.ProxyResolves {
+			hint += "; if its rules are for names, network.proxy_resolves = true sends it the name"
+		}
+		again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500 && status <= 504 && status != http.StatusNotImplemented
+		return nil, e.ofProxy(failf(effect.Connect, "the proxy refuses %s with status %d", target, status), !again, hint)
 	case !stop():
 		return nil, phase(effect.Connect, "ask the proxy for "+target, context.Cause(ctx))
 	}
@@ -79,22 +87,39 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 // addresses are not checked: it is where the configuration says, and that is a
 // private network as a rule.
 func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
+	const up = "see whether network.proxy is right, and the proxy up"
 	addrs := []netip.Addr{e.proxy.Host.Addr()}
 	if !e.proxy.Host.IsAddr() {
 		var err error
 		if addrs, err = e.lookup(ctx, e.proxy.Host.Name()); err != nil {
-			return nil, err
+			return nil, e.ofProxy(err, false, up)
 		}
 	}
 	what := "connect to the proxy " + e.proxy.Host.String()
 	conn, err := firstOf(ctx, what, addrs, func(a netip.Addr) (net.Conn, error) {
 		return e.connect(ctx, what, netip.AddrPortFrom(a, e.proxy.Port))
 	})
-	if err != nil || e.proxy.Protocol != network.HTTPS {
-		return conn, err
+	if err == nil && e.proxy.Protocol == network.HTTPS {
+		conn, err = e.handshake(ctx, conn, e.proxy.Host, nil)
+		_, notTLS := errors.AsType[tls.RecordHeaderError](err)
+		return conn, e.ofProxy(err, notTLS, "network.proxy may need http:// instead of https://")
 	}
-	return e.handshake(ctx, conn, e.proxy.Host, nil)
+	return conn, e.ofProxy(err, e.proxy.Host.Addr().IsLoopback() && errors.Is(err, syscall.ECONNREFUSED), up)
 }
+
+// ofProxy adds to an error of the proxy what a person can do about it. Final: the same
+// request would fail again.
+func (e *Egress) ofProxy(err error, final bool, hint string) error {
+	if f, ok := errors.AsType[*effect.Error](err); ok {
+		f.Final, f.Hint = f.Final || final, cmp.Or(f.Hint, hint)
+		if e.opts.ProxyFrom != "" {
+			f.Hint += "; network.proxy is set by " + e.opts.ProxyFrom
+		}
+	}
+	return err
+}
+
+var errNotHTTP = errors.New("its answer is not HTTP")
 
 // connectAnswer reads the head of the proxy's answer and not a byte more: what
 // follows belongs to the tunnel.
@@ -110,7 +135,7 @@ func connectAnswer(r io.Reader) (status int, err error) {
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), &http.Request{Method: http.MethodConnect})
 	if err != nil {
-		return 0, errors.New("its answer is not HTTP")
+		return 0, errNotHTTP
 	}
 	_ = resp.Body.Close() // a tunnel has none
 	return resp.StatusCode, nil

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -144,23 +145,27 @@ func TestTheProxy(t *testing.T) {
 func TestAHostileProxy(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
-		f    func(net.Conn)
-		kind effect.Kind
+		f     func(net.Conn)
+		kind  effect.Kind
+		final bool // it is not asked again
+		hint  string
 	}{
-		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, effect.Connect},
-		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, effect.Connect},
-		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, effect.Connect},
-		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, effect.Timeout},
-		"says nothing":        {silent, effect.Timeout},
+		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, effect.Connect, true, "network.proxy_resolves = true"},
+		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, effect.Connect, true, "wants none in network.proxy"},
+		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, effect.Connect, true, "whoever runs the proxy"},
+		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, effect.Connect, false, "whoever runs the proxy"},
+		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, effect.Connect, true, "whoever runs the proxy"},
+		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, effect.Timeout, false, "names an HTTP proxy"},
+		"says nothing":        {silent, effect.Timeout, false, "names an HTTP proxy"},
 		"has a long head": {func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+strings.Repeat("x: y\r\n", 100_000))
-		}, effect.Connect},
-		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, effect.Connect},
-		"hangs up":       {func(net.Conn) {}, effect.Connect},
+		}, effect.Connect, false, "names an HTTP proxy"},
+		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, effect.Connect, true, "names an HTTP proxy"},
+		"hangs up":       {func(net.Conn) {}, effect.Connect, false, "names an HTTP proxy"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-				if o.Proxy = "http://10.9.9.9:3128"; c.kind == effect.Timeout {
+				if o.Proxy, o.ProxyFrom = "http://10.9.9.9:3128", "user agent.toml:7"; c.kind == effect.Timeout {
 					o.tlsTimeout = 100 * time.Millisecond
 				}
 			})
@@ -168,6 +173,9 @@ func TestAHostileProxy(t *testing.T) {
 			conn, err := w.dial(t.Context(), d)
 			if conn != nil || effect.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
+			}
+			if e, ok := errors.AsType[*effect.Error](err); !ok || e.Final != c.final || !strings.Contains(e.Hint, c.hint) || !strings.HasSuffix(e.Hint, "network.proxy is set by user agent.toml:7") {
+				t.Errorf("%+v", e)
 			}
 			if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
 				t.Errorf("%v were dialled", got)

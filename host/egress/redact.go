@@ -18,7 +18,7 @@ func (e *Egress) redactError(err error) error {
 	if clean == text {
 		return err
 	}
-	return &effect.Error{Kind: f.Kind, Limit: f.Limit, Err: errors.New(clean)}
+	return &effect.Error{Kind: f.Kind, Limit: f.Limit, Err: errors.New(clean), Hint: f.Hint, Final: f.Final}
 }
 
 func (e *Egress) redactBody(body []byte) []byte {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 	hour := time.Now().Add(time.Hour)
 	with := func(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
 	good := ca().issue(t, hour, "a.example")
+	hints := map[string]string{"self-signed": "network.ca_files", "expired": "the clock of this machine", "for another name": "a login page"}
 	for what, config := range map[string]*tls.Config{
 		"self-signed":                with(newAuthority("itself").issue(t, hour, "a.example")),
 		"expired":                    with(ca().issue(t, time.Now().Add(-time.Hour), "a.example")),
@@ -36,8 +38,8 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 			server := secureWith(t, func(http.ResponseWriter, *http.Request) { asked++ }, config)
 			w.wires.plug(public+":443", server.Listener.Addr())
 			_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/"))
-			if effect.KindOf(err) != effect.TLS || asked != 0 {
-				t.Errorf("%v, %d requests", err, asked)
+			if e, ok := errors.AsType[*effect.Error](err); !ok || e.Kind != effect.TLS || asked != 0 || hints[what] != "" && (!e.Final || !strings.Contains(e.Hint, hints[what])) {
+				t.Errorf("%+v, %d requests", e, asked)
 			}
 			answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 			if err == nil {
@@ -131,6 +133,26 @@ func TestN18HTTP2IsNotSpoken(t *testing.T) {
 		t.Errorf("the provider's client: %+v, %v", answer, err)
 	} else {
 		answer.Body.Close()
+	}
+}
+
+// TestAProxyOfTheEnvironmentIsNamed where the internet cannot be reached, and nowhere else.
+func TestAProxyOfTheEnvironmentIsNamed(t *testing.T) {
+	for url, c := range map[string]struct {
+		proxy string
+		want  string
+	}{
+		"https://a.example/":      {"", "HTTPS_PROXY is set, and is not read"},
+		"https://gone.example/":   {"", "HTTPS_PROXY is set, and is not read"},
+		"http://127.0.0.1:1/":     {"", ""},
+		"http://gone.example/":    {"http://10.9.9.9:3128", "network.proxy_resolves = true"},
+		"https://denied.example/": {"", ""},
+	} {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Unread, o.Proxy = "HTTPS_PROXY", c.proxy })
+		_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example", "gone.example", "http://gone.example", "http://127.0.0.1:1"), get(url))
+		if e, ok := errors.AsType[*effect.Error](err); !ok || (e.Hint == "") != (c.want == "") || !strings.Contains(e.Hint, c.want) {
+			t.Errorf("%s: %+v", url, e)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // Alternative is a model that can be asked in the place of another one.
@@ -85,5 +86,5 @@ func (e *ProviderError) Elsewhere() bool {
 	}
 	op, dial := errors.AsType[*net.OpError](e.Err)
 	_, name := errors.AsType[*net.DNSError](e.Err)
-	return e.Status == 0 && (dial && op.Op == "dial" || name)
+	return e.Status == 0 && (dial && op.Op == "dial" || name || errors.Is(e.Err, syscall.EHOSTUNREACH))
 }

@@ -102,6 +102,7 @@ func TestWhatMaySucceedElsewhere(t *testing.T) {
 		"one that is overloaded":                {ProviderError{Status: 529, Code: "overloaded_error"}, true},
 		"a server that does not run":            {ProviderError{Err: refused}, true},
 		"a name that there is not":              {ProviderError{Err: fmt.Errorf("look up: %w", &net.DNSError{IsNotFound: true})}, true},
+		"a proxy that refuses":                  {ProviderError{Err: fmt.Errorf("ask the proxy: %w", syscall.EHOSTUNREACH)}, true},
 		"a request that nobody would take":      {ProviderError{Status: 400}, false},
 		"a key that is wrong":                   {ProviderError{Status: 401}, false},
 		"a model that there is not":             {ProviderError{Status: 404}, false},

@@ -11,17 +11,18 @@ import (
 )
 
 // Egress says how the network is reached: the proxy that is set, and the
-// certificate authorities of the administrator and those that are set. Home is
+// certificate authorities of the administrator and those that are set. HOME is
 // what "~" stands for.
-func (s *Settings) Egress(administrator policyfile.Place, home string) (egress.Options, error) {
+func (s *Settings) Egress(administrator policyfile.Place, env func(string) string) (egress.Options, error) {
 	opts, err := RouteOptions(administrator, policy.RouteOf(s.Layers))
 	if err != nil {
 		return egress.Options{}, err
 	}
 	opts.Proxy, opts.ProxyResolves = s.Config.Network.Proxy, s.Config.Network.ProxyResolves
+	opts.ProxyFrom, opts.Unread = s.Config.Source("network.proxy"), UnreadProxy(env)
 	for _, name := range s.Config.Network.CAFiles {
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
-			name = filepath.Join(home, rest)
+			name = filepath.Join(env("HOME"), rest)
 		}
 		pem, err := os.ReadFile(name)
 		if err != nil {
@@ -30,6 +31,17 @@ func (s *Settings) Egress(administrator policyfile.Place, home string) (egress.O
 		opts.Authorities = append(opts.Authorities, egress.Authorities{Name: name, PEM: pem})
 	}
 	return opts, nil
+}
+
+// UnreadProxy is the variable of the environment that names a proxy, which is not read;
+// empty if none does.
+func UnreadProxy(env func(string) string) string {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"} {
+		if env(name) != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // RouteOptions are those of a route alone. Of the files that it names the same is

@@ -21,7 +21,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strings"
 	"sync"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -33,7 +32,7 @@ import (
 )
 
 // Defaults are the options of Anthropic itself.
-var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY"}
+var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", Endings: []string{"/messages", "/v1"}}
 
 // apiVersion is the one that the library speaks.
 const apiVersion = "2023-06-01"
@@ -54,7 +53,6 @@ type Model struct {
 // cannot work are the error of each Stream. The base URL may end in /v1 or not.
 func New(opts provider.Options) *Model {
 	opts = opts.Or(Defaults)
-	opts.BaseURL = strings.TrimSuffix(strings.TrimRight(opts.BaseURL, "/"), "/v1")
 	return &Model{Client: provider.Client{Options: opts, Likely: "/v1/messages is added to it", Adjust: adjust, Limited: limited}}
 }
 

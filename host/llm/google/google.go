@@ -29,7 +29,7 @@ import (
 const name = "google"
 
 // Defaults are the options of Google itself.
-var Defaults = provider.Options{Name: name, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY"}
+var Defaults = provider.Options{Name: name, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", Endings: []string{"/v1beta"}}
 
 // Model is a Gemini. It is safe for concurrent use.
 type Model struct {
@@ -43,7 +43,6 @@ type Model struct {
 // cannot work are the error of each Stream.
 func New(opts provider.Options) *Model {
 	opts = opts.Or(Defaults)
-	opts.BaseURL = strings.TrimSuffix(strings.TrimRight(opts.BaseURL, "/"), "/v1beta") // as some write it
 	m := &Model{Client: provider.Client{Options: opts}}
 	m.Adjust = m.adjust
 	return m

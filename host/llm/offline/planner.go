@@ -120,7 +120,11 @@ func plan(messages []llm.Message, tools []tool.Definition) Answer {
 			Calls: []openai.ToolCall{{ID: callID(prompt, len(messages)), Function: openai.FunctionCall{Name: a.tool, Arguments: args}}},
 		}
 	}
-	return Answer{Text: report(phrases, cut, calls, limit)}
+	answer := Answer{Text: report(phrases, cut, calls, limit)}
+	if len(phrases) == 0 || slices.ContainsFunc(phrases, func(p phrase) bool { return !p.understood() }) {
+		answer.Finish = openai.FinishReasonContentFilter // nobody takes it for a success
+	}
+	return answer
 }
 
 // callID is the same for the same conversation, and another one in each step.

@@ -19,7 +19,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -33,7 +32,7 @@ import (
 const patience = 15 * time.Minute
 
 // Defaults are the options of an Ollama on this machine.
-var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "OLLAMA_API_KEY"}
+var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "OLLAMA_API_KEY", Endings: []string{"/chat/completions", "/v1", "/api/chat", "/api"}}
 
 // Model is a model behind Ollama's API. It is safe for concurrent use.
 type Model struct {
@@ -55,8 +54,6 @@ type Model struct {
 // coming, or the stall time-out if that is longer.
 func New(opts provider.Options) *Model {
 	opts = opts.Or(Defaults)
-	opts.BaseURL = strings.TrimRight(opts.BaseURL, "/")
-	opts.BaseURL = strings.TrimSuffix(strings.TrimSuffix(opts.BaseURL, "/v1"), "/api")
 	return &Model{
 		Client:   provider.Client{Options: opts, Likely: "Ollama's own is " + Defaults.BaseURL, Adjust: adjust},
 		patience: max(patience, opts.StallTimeout),

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -49,6 +50,12 @@ func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
 		{"429 without credit, by its type", 429, `{"error":{"message":"pay","type":"insufficient_quota"}}`, "pay", "no credit", false},
 		{"500 with a text", 500, "oops\n\n\x1b[2J", "oops [2J", "", true},
 		{"502 with a web page", 502, "<html>", "a web page instead of an answer", "", true},
+		{"503 with the page of a server", 503, "<html><title>503 Service Temporarily Unavailable</title>", `a web page instead of an answer, with the title "503 Service`, "", true},
+		{"503 with the page of a filter", 503, "\xef\xbb\xbf<!-- x --><HTML><TITLE lang=en>Access &lt;blocked&gt;\x1b[2J</TITLE>", `a web page instead of an answer, with the title "Access <blocked> [2J"`, "a proxy, a filter or a login page", false},
+		{"500 with a page of its own", 500, "<html><title>Category: AI", `a web page instead of an answer, with the title "Category: AI"`, "network.proxy", false},
+		{"403 with a page", 403, "<html>", "a web page instead of an answer", "instead of model.test", false},
+		{"511", 511, "log in first", "log in first", "a login page", false},
+		{"400 of a server that speaks TLS", 400, "Client sent an HTTP request to an HTTPS server.", "Client sent", "https://", false},
 		{"503 with nothing", 503, "", "Service Unavailable", "", true},
 		{"529 with a list", 529, `[{"error":{"message":["a","b"],"code":5}}]`, "a, b", "", true},
 		{"the error is a string", 400, `{"error":"bad"}`, "bad", "", false},
@@ -120,10 +127,12 @@ func TestTheKeyStaysOutOfErrors(t *testing.T) {
 		"in an event": func() (*http.Response, error) {
 			return respond(200, stream(`{"error":{"message":"`+key+`","type":"`+key+`"}}`)), nil
 		},
-		"in garbage":         func() (*http.Response, error) { return respond(200, "data: "+key+"\n\n"), nil },
-		"instead of a reply": func() (*http.Response, error) { return respond(200, key), nil },
-		"in a header":        func() (*http.Response, error) { return redirect("https://elsewhere.test/?key=" + key), nil },
-		"from the transport": func() (*http.Response, error) { return nil, fmt.Errorf("malformed HTTP response %q", key) },
+		"in garbage":              func() (*http.Response, error) { return respond(200, "data: "+key+"\n\n"), nil },
+		"instead of a reply":      func() (*http.Response, error) { return respond(200, key), nil },
+		"in the title of a page":  func() (*http.Response, error) { return respond(403, "<title>"+strings.Repeat("x", 70)+key), nil },
+		"in the host of a header": func() (*http.Response, error) { return redirect("https://" + key + ".test/"), nil },
+		"in a header":             func() (*http.Response, error) { return redirect("https://elsewhere.test/?key=" + key), nil },
+		"from the transport":      func() (*http.Response, error) { return nil, fmt.Errorf("malformed HTTP response %q", key) },
 		"in the stream": func() (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(failing{errors.New("bad chunk " + key)})}, nil
 		},
@@ -185,6 +194,37 @@ func TestRedirectsAreRefused(t *testing.T) {
 	}
 }
 
+// TestBaseURLsAsPeopleCopyThem: what can mean one thing is used, and the rest is said.
+func TestBaseURLsAsPeopleCopyThem(t *testing.T) {
+	for base, want := range map[string]string{
+		"http://model.test/v1":                                               "http://model.test/v1/chat/completions",
+		"http://model.test/v1//":                                             "http://model.test/v1/chat/completions",
+		"http://model.test/v1/chat/completions/":                             "http://model.test/v1/chat/completions",
+		"http://model.test/v1/completions#create":                            "http://model.test/v1/chat/completions",
+		"http://model.test/openai/deployments/d/?api-version=2024-10-21":     "http://model.test/openai/deployments/d/chat/completions?api-version=2024-10-21",
+		"http://model.test/x/chat/completions?api-version=2024-10-21#create": "http://model.test/x/chat/completions?api-version=2024-10-21",
+		"http://model.test/models?api-version=1":                             "http://model.test/models/chat/completions?api-version=1",
+		"http://model.test":                                                  "http://model.test/chat/completions; most servers want a base URL that ends in /v1: http://model.test/v1",
+		"http://model.test/api/":                                             "http://model.test/api/chat/completions; most servers want a base URL that ends in /v1: http://model.test/api/v1",
+		"http://model.test/v1/responses":                                     "ask it with --provider openai-responses, or write http://model.test/v1 as the base URL",
+		"http://model.test/v1/messages/":                                     "ask it with --provider anthropic, or write http://model.test/v1 as the base URL",
+	} {
+		asked := ""
+		got := failure(t, New(provider.Options{BaseURL: base, Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked += r.URL.String()
+			return respond(404, "404 page not found"), nil
+		})}}))
+		if asked == "" {
+			asked = got.Hint
+		} else if _, likely, found := strings.Cut(got.Hint, "come from"); found {
+			asked += likely
+		}
+		if asked != want {
+			t.Errorf("%s: got %s, want %s", base, asked, want)
+		}
+	}
+}
+
 func TestConnectionsThatFail(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -216,9 +256,11 @@ func TestConnectionsThatFail(t *testing.T) {
 		{"refused by another", "http://model.test/v1", dialError(refused), "was refused", "", true},
 		{"a name that does not exist", "http://model.test/v1", dialError(&net.DNSError{Err: "no such host", Name: "model.test", IsNotFound: true}), "the host model.test does not exist", "base URL", false},
 		{"a resolver that does not answer", "http://model.test/v1", dialError(&net.DNSError{Err: "timeout", IsTimeout: true}), "timeout", "", true},
-		{"a certificate that is not trusted", untrusted.URL, real, "certificate", "not trusted", false},
 		{"https to a server without it", strings.Replace(plain.URL, "http:", "https:", 1), real, "does not speak https", "http://", false},
 		{"a refusal by policy", "http://model.test/v1", dialError(fmt.Errorf("no connection to model.test: %w", fs.ErrPermission)), "no connection to model.test", "", false},
+		{"http to a server with TLS", strings.Replace(untrusted.URL, "https:", "http:", 1), real, "an HTTP request to an HTTPS server", "https://", false},
+		{"what the way to the server knows, for good", "http://model.test/v1", dialError(&effect.Error{Kind: effect.Connect, Err: refused, Hint: "name another proxy", Final: true}), "connection refused", "name another proxy", false},
+		{"what it knows of this moment", "http://model.test/v1", dialError(&effect.Error{Kind: effect.DNS, Err: errors.New("no such host"), Hint: "name a proxy"}), "no such host", "name a proxy", true},
 		{"a connection that breaks", "http://model.test/v1", dialError(io.ErrUnexpectedEOF), "ended before an answer", "", true},
 		{"no scheme", "localhost:11434", real, "base URL", "base URL", false},
 		{"another scheme", "ftp://model.test", real, "base URL", "base URL", false},

@@ -30,7 +30,7 @@ func TestModels(t *testing.T) {
 		"a list without an end":       {200, `{"data":[` + strings.Repeat(`{"id":"a"},`, 1<<20), nil, ""},
 	} {
 		var got *http.Request
-		m := New(provider.Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1/", HTTPClient: &http.Client{
+		m := New(provider.Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1/?api-version=1", HTTPClient: &http.Client{
 			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				got = r
 				return respond(c.status, c.body), nil
@@ -40,7 +40,7 @@ func TestModels(t *testing.T) {
 		if !slices.Equal(names, c.want) || c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s: got %q, %v", name, names, err)
 		}
-		if got.URL.String() != "http://model.test/v1/models" || got.Header.Get("Authorization") != "Bearer "+llmtest.APIKey || got.Body != nil {
+		if got.URL.String() != "http://model.test/v1/models?api-version=1" || got.Header.Get("Authorization") != "Bearer "+llmtest.APIKey || got.Body != nil {
 			t.Errorf("%s: it asked for %s %v", name, got.URL, got.Header)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sashabaranov/go-openai"
@@ -25,7 +27,7 @@ import (
 )
 
 // Defaults are the options of OpenAI itself.
-var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY"}
+var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", Endings: []string{"/chat/completions", "/completions"}}
 
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
@@ -39,7 +41,16 @@ type Model struct {
 // New makes a model. It connects to nothing and reports nothing: options that
 // cannot work are the error of each Stream.
 func New(opts provider.Options) *Model {
-	return &Model{Client: provider.Client{Options: opts.Or(Defaults), Likely: "most servers want one that ends in /v1"}}
+	opts = opts.Or(Defaults)
+	return &Model{Client: provider.Client{Options: opts, Likely: Likely(opts)}}
+}
+
+// Likely is what a base URL probably should be; empty where it has a version.
+func Likely(o provider.Options) string {
+	if u, err := url.Parse(o.BaseURL); err != nil || strings.Contains(u.Path, "/v") || o.Query != "" {
+		return ""
+	}
+	return "most servers want a base URL that ends in /v1: " + o.BaseURL + "/v1"
 }
 
 // Stream implements [llm.Model].

@@ -34,9 +34,11 @@ const (
 type Options struct {
 	Name      string // of the provider, in errors
 	BaseURL   string
-	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
-	APIKey    string // empty: none is sent, which local servers accept
-	Model     string // when a request names none
+	Endings   []string // of addresses that people copy for a base URL, the longest first; [Options.Or] takes them off
+	Query     string   // of the base URL, such as api-version=1: each request has it
+	KeySource string   // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
+	APIKey    string   // empty: none is sent, which local servers accept
+	Model     string   // when a request names none
 	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
 	// the provider does unasked.
 	Reasoning string
@@ -54,10 +56,15 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Or fills what is empty from other options.
+// Or fills what is empty from other options, and makes the address of a request the base URL.
 func (o Options) Or(other Options) Options {
 	o.Name = cmp.Or(o.Name, other.Name)
-	o.BaseURL = cmp.Or(o.BaseURL, other.BaseURL)
+	o.BaseURL, _, _ = strings.Cut(cmp.Or(o.BaseURL, other.BaseURL), "#") // a fragment is not sent
+	o.BaseURL, o.Query, _ = strings.Cut(o.BaseURL, "?")
+	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
+	for _, ending := range other.Endings {
+		o.BaseURL = strings.TrimRight(strings.TrimSuffix(o.BaseURL, ending), "/")
+	}
 	o.KeySource = cmp.Or(o.KeySource, other.KeySource)
 	o.Model = cmp.Or(o.Model, other.Model)
 	o.StallTimeout = cmp.Or(o.StallTimeout, other.StallTimeout, 60*time.Second)
@@ -104,6 +111,11 @@ func (c *Client) Check() error {
 		// The text of the URL stays out: it may hold a password.
 		return c.Refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
+	for ending, name := range map[string]string{"/chat/completions": "openai", "/responses": "openai-responses", "/messages": "anthropic", "/api/chat": "ollama"} {
+		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // its own is off
+			return c.Refuse("the base URL ends in "+ending+", which is of another interface", "ask it with --provider "+name+", or write "+address+" as the base URL")
+		}
+	}
 	if strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return c.Refuse("the API key holds a space or a character that is not ASCII", c.KeyHint())
 	}
@@ -144,6 +156,13 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 	}
 }
 
+// addQuery adds the query of the base URL to the address of a request.
+func (c *Client) addQuery(u *url.URL) {
+	if c.Query != "" {
+		u.RawQuery = strings.TrimSuffix(c.Query+"&"+u.RawQuery, "&")
+	}
+}
+
 // Get makes one request that is no part of a conversation, such as one for the list of
 // models, and returns at most so many bytes of the answer. A server that has no such page answers
 // nil. It is not tried again; ctx bounds the time that it takes, and the stall time-out that of
@@ -154,12 +173,13 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	}
 	x, done := c.Begin(ctx)
 	defer done()
-	req, err := http.NewRequestWithContext(x.Context(), http.MethodGet, strings.TrimRight(c.BaseURL, "/")+path, nil)
+	req, err := http.NewRequestWithContext(x.Context(), http.MethodGet, c.BaseURL+path, nil)
 	if err != nil {
 		base, _ := url.Parse(c.BaseURL) // checked above
 		return nil, c.network(err, base, false)
 	}
 	req.Header = header
+	c.addQuery(req.URL)
 	x.sent = true
 	x.watch.arm()
 	resp, err := x.client.Do(req)

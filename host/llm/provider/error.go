@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"math"
@@ -14,8 +15,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -99,6 +102,30 @@ func (c *Client) KeyHint() string {
 	return "check the API key in " + c.KeySource + "; `stockade model list` shows which one is read, and for which server"
 }
 
+// page is the title of a web page, for the end of a message, and whether it is one.
+func (c *Client) page(body []byte) (title string, isPage bool) {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // a byte order mark
+	if !bytes.HasPrefix(body, []byte("<")) {
+		return "", false
+	}
+	if m := titleRE().FindSubmatch(body); m != nil {
+		title = ", with the title " + strconv.Quote(c.clean(html.UnescapeString(string(m[1])), 80))
+	}
+	return title, true
+}
+
+var titleRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<title[^>]*>\s*([^<]*)`) })
+
+// pageHint says what to do where somebody else may have answered than the server.
+func (c *Client) pageHint() string {
+	base, _ := url.Parse(c.BaseURL) // checked before
+	if isLoopback(base.Hostname()) {
+		return "another program may answer at " + c.clean(base.Host, 200)
+	}
+	return "a proxy, a filter or a login page on the way may answer instead of " + c.clean(base.Host, 200) +
+		": open that in a browser; a proxy that has to be asked is named by network.proxy"
+}
+
 func (c *Client) urlHint() string {
 	hint := "check the base URL; `stockade config` shows where it comes from"
 	if c.Likely != "" {
@@ -111,12 +138,15 @@ func (c *Client) urlHint() string {
 func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	body = bytes.TrimSpace(body)
 	e := &llm.ProviderError{Provider: c.Name, Hint: c.urlHint()}
+	page, isPage := c.page(body)
 	switch said := parseBody(body); {
 	case said.Message != "":
-		e.Message, e.Code, e.Hint = c.clean(said.Message, maxMessageRunes), c.clean(said.Code, maxCodeRunes), ""
+		e.Message, e.Code = c.clean(said.Message, maxMessageRunes), c.clean(said.Code, maxCodeRunes)
+		e.Hint = c.Likely // a server may answer like that to an address that it does not have
 		overflows(e, said)
-	case bytes.HasPrefix(body, []byte("<")):
-		e.Message = "the answer is a web page, not an event stream"
+	case isPage:
+		e.Message = "the answer is a web page, not an event stream" + page
+		e.Hint = c.pageHint() + "; " + e.Hint
 	default:
 		e.Message = "the answer is not an event stream: " + strconv.Quote(c.clean(string(body), 80))
 	}
@@ -128,11 +158,12 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	e := &llm.ProviderError{Provider: c.Name, Status: status}
 	said := parseBody(body)
 	trimmed := bytes.TrimSpace(body)
+	page, isPage := c.page(trimmed)
 	switch {
 	case said.Message != "":
 		e.Message = c.clean(said.Message, maxMessageRunes)
-	case bytes.HasPrefix(trimmed, []byte("<")):
-		e.Message = "a web page instead of an answer"
+	case isPage:
+		e.Message = "a web page instead of an answer" + page
 	case len(trimmed) > 0:
 		e.Message = c.clean(string(trimmed), maxMessageRunes)
 	}
@@ -141,6 +172,15 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	}
 	e.Code = c.clean(said.Code, maxCodeRunes)
 	c.classify(e, said)
+	// The page of a server that is overloaded names the status; what blocks a request has a
+	// page of its own, and sends that each time.
+	passes := status == http.StatusBadGateway || status == http.StatusGatewayTimeout || header.Get("Retry-After") != "" || bytes.Contains(body, strconv.AppendInt(nil, int64(status), 10))
+	switch {
+	case isPage && (status == http.StatusForbidden || status >= 500 && !passes), status == http.StatusNetworkAuthenticationRequired:
+		e.Retryable, e.Hint = false, c.pageHint()
+	case status == http.StatusBadRequest && strings.HasPrefix(c.BaseURL, "http:") && bytes.Contains(bytes.ToUpper(body), []byte("HTTPS")):
+		e.Hint = "the base URL may need https:// instead of http://"
+	}
 	if e.Retryable {
 		e.RetryAfter = retryAfter(header, time.Now())
 		if e.RetryAfter == 0 && c.Limited != nil {
@@ -152,9 +192,15 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	}
 	switch {
 	case status >= 300 && status < 400:
-		// The target stays out of the message: a redirect may carry a token.
+		// Of the target only the host is in the message: a redirect may carry a token.
 		e.Message = "it redirects to another address, which is refused because the key would go there"
 		e.Hint = c.urlHint()
+		if to, err := url.Parse(header.Get("Location")); err == nil && to.Host != "" {
+			e.Message = "it redirects to another address, at " + c.clean(to.Scheme+"://"+to.Host, 200) + ", which is refused because the key would go there"
+			if base, _ := url.Parse(c.BaseURL); base.Host != to.Host {
+				e.Hint = c.pageHint() + "; " + e.Hint
+			}
+		}
 	case status < 300:
 		e.Message = "the answer is not a stream"
 		e.Hint = c.urlHint()
@@ -174,6 +220,9 @@ func (c *Client) classify(e *llm.ProviderError, said Said) {
 		e.Hint = c.KeyHint()
 	case s == http.StatusNotFound:
 		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
+		if c.Likely != "" {
+			e.Hint += "; " + c.Likely
+		}
 	case s == http.StatusRequestEntityTooLarge && !notTooLong().MatchString(e.Message):
 		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooManyRequests, s >= 500:
@@ -217,9 +266,17 @@ func (c *Client) network(err error, base *url.URL, begun bool) *llm.ProviderErro
 		err = wrapped.Err // without the URL
 	}
 	e := &llm.ProviderError{Provider: c.Name, Message: c.clean(err.Error(), maxMessageRunes), Retryable: true, Err: c.cause(err)}
+	if way, ok := errors.AsType[interface { // effect.Error
+		error
+		Remedy() (hint string, final bool)
+	}](err); ok {
+		hint, final := way.Remedy()
+		if e.Hint, e.Retryable = c.clean(hint, maxMessageRunes), !final; hint != "" {
+			return e
+		}
+	}
 	host := c.clean(base.Host, 200)
 	dns, isDNS := errors.AsType[*net.DNSError](err)
-	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, isNotTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // by policy, whose words say what to do
@@ -234,9 +291,6 @@ func (c *Client) network(err error, base *url.URL, begun bool) *llm.ProviderErro
 		e.Message = "the host " + host + " does not exist"
 		e.Retryable = false
 		e.Hint = "check the base URL and the network"
-	case isCertificate:
-		e.Retryable = false
-		e.Hint = "the certificate of " + host + " is not trusted by this machine"
 	case isNotTLS, strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		e.Message = host + " does not speak https"
 		e.Retryable = false

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +65,7 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 
 // Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
 func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, strings.TrimRight(x.c.BaseURL, "/")+path, nil)
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.c.BaseURL+path, nil)
 	if err != nil {
 		return err
 	}
@@ -81,6 +80,7 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 // [Exchange.Next] reads and the end of the exchange closes.
 func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 	x.sent = true
+	x.c.addQuery(req.URL)
 	if x.instead != nil {
 		if err := x.splice(req); err != nil {
 			return nil, err

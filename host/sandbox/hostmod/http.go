@@ -126,7 +126,11 @@ func (g *guest) failHTTP(out uint32, err error) error {
 		}
 		return httpResult.put(g, out, r)
 	}
-	return httpResult.fail(g, out, errorCase, err.Error())
+	text := err.Error()
+	if failed.Hint != "" {
+		text += "; " + failed.Hint
+	}
+	return httpResult.fail(g, out, errorCase, text)
 }
 
 func (g *guest) liftHTTPRequest() (req effect.Request, err error) {

@@ -16,10 +16,12 @@ import (
 const (
 	codeBusy       = 5
 	codeLocked     = 6
+	codeIO         = 10
 	codeCorrupt    = 11
 	codeFull       = 13
 	codeProtocol   = 15
 	codeConstraint = 19
+	codeNoLFS      = 22
 	codeNotADB     = 26
 )
 

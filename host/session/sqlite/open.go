@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/session"
@@ -92,10 +93,17 @@ func openError(path string, err error) error {
 		return &OpenError{Path: path, What: what, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
 	}
 	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
-		return &OpenError{Path: path, Err: err}
+		e := &OpenError{Path: path, Err: err}
+		if slices.Contains([]int{codeBusy, codeLocked, codeIO, codeProtocol, codeNoLFS}, code(err)) && !isFull(err) {
+			e.Hint = "if no other stockade has it open, files cannot be locked there, as on some network file systems, or the disk fails: " + elsewhere
+		}
+		return e
 	}
 	return err
 }
+
+// elsewhere is the hint where the store cannot be on a file system.
+const elsewhere = "keep the store on a disk of this machine: set XDG_DATA_HOME to a directory there"
 
 // pragma reads one setting of the writer's connection.
 func (s *Store) pragma(ctx context.Context, name string, value any) error {
@@ -171,7 +179,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		if mode != "wal" {
 			return &OpenError{
 				Path: s.path, What: fmt.Sprintf("it cannot have a write-ahead log (journal mode %s)", mode),
-				Hint: "keep the store on a disk of this machine",
+				Hint: elsewhere,
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func checkFolder(path, folder string) error {
 		}
 	}
 	if err := checkFileSystem(folder); err != nil {
-		return &OpenError{Path: path, Err: err, Hint: "keep the store on a disk of this machine"}
+		return &OpenError{Path: path, Err: err, Hint: elsewhere}
 	}
 	return nil
 }

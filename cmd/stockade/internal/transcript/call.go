@@ -388,7 +388,7 @@ func ImageWords(i tool.ImageInfo) string {
 func (t *Transcript) failed(c *call) (rows []string) {
 	p, env := t.page(), c.result
 	switch {
-	case env.Code == tool.CodeDenied && c.asked():
+	case env.Code == tool.CodeDenied && c.asked() && !*c.decided.Answer:
 		return nil // that is said in a word
 	case env.Code == tool.CodeUnknownTool && env.Hint != "" && !t.o.Verbose: // the row says so already
 		rows = p.say("", words.Clip(env.Hint, maxLine))
@@ -511,7 +511,7 @@ func (t *Transcript) outcome(c *call) []span {
 		return []span{{terminal.Dim, "deleted"}}
 	case env.Success:
 		what, style = c.success()
-	case env.Code == tool.CodeDenied && c.asked() && c.decided.By == "terminal":
+	case env.Code == tool.CodeDenied && c.asked() && !*c.decided.Answer && c.decided.By == "terminal":
 		return []span{{terminal.Yellow, "you said no"}}
 	case env.Code == tool.CodeDenied:
 		return []span{{terminal.Red, "not allowed"}}

@@ -128,6 +128,16 @@ func TestACallIsARow(t *testing.T) {
      redirected to https://b.example/
      │ x
 `},
+		"what refuses a call after a yes is said, and not that the person did": {
+			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), answered(&yes, ""), returned("a", tool.Failed(tool.CodeDenied, tool.PermissionDenied, "a.example redirects to b.example: the administrator denies it"))}, `
+  1  http_fetch a.example                                          not allowed
+     a.example redirects to b.example: the administrator denies it
+`},
+		"a yes that does not count is no answer of the person": {
+			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), event(session.TypeDecision, "a", session.Decision{Answer: &no, By: "no yes that counts: the question was not answered within 10m0s"}), returned("a", denied)}, `
+  1  http_fetch a.example                                          not allowed
+     not run: no yes that counts: the question was not answered within 10m0s
+`},
 		"a call that is no command was stopped": {
 			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "http_fetch was cancelled after 250003 units of fuel"))}, `
   1  http_fetch a.example                              you stopped it     3 ms

@@ -37,7 +37,10 @@ type Model struct {
 // New makes a model. It connects to nothing and reports nothing: options that
 // cannot work are the error of each Stream.
 func New(opts provider.Options) *Model {
-	m := &Model{Client: provider.Client{Options: opts.Or(openai.Defaults), Likely: "most servers want one that ends in /v1"}}
+	defaults := openai.Defaults
+	defaults.Endings = []string{"/responses"}
+	opts = opts.Or(defaults)
+	m := &Model{Client: provider.Client{Options: opts, Likely: openai.Likely(opts)}}
 	m.Adjust = func(e *llm.ProviderError, said provider.Said, _ []byte) {
 		if (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && said.Code == "" {
 			e.Hint = "check the name of the model and the base URL (`stockade config` shows where they come from); a server without the Responses API needs the provider openai"
