@@ -29,6 +29,12 @@ type Expecter interface {
 	Expect(name string)
 }
 
+// Repairer is a Tools that knows which of them a model means, and with which arguments,
+// where it has written either not quite as they are.
+type Repairer interface {
+	Repair(ctx context.Context, name, args string) (string, string)
+}
+
 // Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
 type Options struct {
 	Model    llm.Model
@@ -241,6 +247,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	for i := range reply.Calls {
 		t.name(&reply.Calls[i])
+		t.repair(ctx, &reply.Calls[i].Function)
 	}
 	var drafts []session.Draft
 	calls := reply.Calls
@@ -304,6 +311,19 @@ func (t *turn) name(call *llm.CallData) {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
 	t.a.past.take(call.ID)
+}
+
+// repair makes a call the one that the model means, and keeps what it has sent.
+func (t *turn) repair(ctx context.Context, call *llm.FunctionData) {
+	tools, can := t.a.opts.Tools.(Repairer)
+	if !can || call.Dropped > 0 {
+		return
+	}
+	was := &llm.Sent{Name: call.Name, Arguments: call.Arguments}
+	call.Name, call.Arguments = tools.Repair(ctx, call.Name, call.Arguments)
+	if call.Sent == nil && (call.Name != was.Name || call.Arguments != was.Arguments) {
+		call.Sent = was
+	}
 }
 
 // callAll carries out the calls of one step.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -43,6 +44,21 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	}
 	takeAll()
 	return results, errors.Join(errs...)
+}
+
+// Repair returns a call of a model under the name of the tool that it means, and with the
+// arguments that the schema of that asks for: see [tool.Catalog.Meant] and
+// [tool.Schema.Repair]. It comes before all else, so that what is recorded, decided, asked,
+// counted and run is one call.
+func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, string) {
+	entry, ok := d.catalog.Load().Find(name)
+	if !ok {
+		if entry = d.catalog.Load().Meant(name, d.offer().list); entry == nil {
+			return name, args
+		}
+		name = entry.Name
+	}
+	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
 // Expect says that a call of the tool will probably come: a model is writing one.
