@@ -18,6 +18,8 @@ import (
 // Tools is what the loop needs of the tools; the dispatcher has it.
 type Tools interface {
 	Definitions() []tool.Definition
+	// Repair returns the name and the arguments that a model means by its own.
+	Repair(ctx context.Context, name, args string) (string, string)
 	// CallAll carries out the calls of one step, and records them. Their results
 	// are in the order of the calls, each with limit for its LimitMessage; an error
 	// ends the turn.
@@ -27,12 +29,6 @@ type Tools interface {
 // Expecter is a Tools that makes itself ready for a call that a model has begun to write.
 type Expecter interface {
 	Expect(name string)
-}
-
-// Repairer is a Tools that knows which of them a model means, and with which arguments,
-// where it has written either not quite as they are.
-type Repairer interface {
-	Repair(ctx context.Context, name, args string) (string, string)
 }
 
 // Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
@@ -247,7 +243,11 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	for i := range reply.Calls {
 		t.name(&reply.Calls[i])
-		t.repair(ctx, &reply.Calls[i].Function)
+		call := &reply.Calls[i].Function
+		sent := *call
+		if call.Name, call.Arguments = t.a.opts.Tools.Repair(ctx, sent.Name, sent.Arguments); call.Sent == nil && *call != sent {
+			call.Sent = &sent
+		}
 	}
 	var drafts []session.Draft
 	calls := reply.Calls
@@ -311,19 +311,6 @@ func (t *turn) name(call *llm.CallData) {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
 	t.a.past.take(call.ID)
-}
-
-// repair makes a call the one that the model means, and keeps what it has sent.
-func (t *turn) repair(ctx context.Context, call *llm.FunctionData) {
-	tools, can := t.a.opts.Tools.(Repairer)
-	if !can || call.Dropped > 0 {
-		return
-	}
-	was := &llm.Sent{Name: call.Name, Arguments: call.Arguments}
-	call.Name, call.Arguments = tools.Repair(ctx, call.Name, call.Arguments)
-	if call.Sent == nil && (call.Name != was.Name || call.Arguments != was.Arguments) {
-		call.Sent = was
-	}
 }
 
 // callAll carries out the calls of one step.

@@ -153,6 +153,10 @@ func (ts *tools) Expect(name string) { ts.expected = append(ts.expected, name) }
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
+func (ts *tools) Repair(_ context.Context, name, args string) (string, string) {
+	return strings.TrimPrefix(name, "functions."), args
+}
+
 func (ts *tools) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ts.got = append(ts.got, calls...)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))

@@ -46,14 +46,13 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	return results, errors.Join(errs...)
 }
 
-// Repair returns a call of a model under the name of the tool that it means, and with the
-// arguments that the schema of that asks for: see [tool.Catalog.Meant] and
-// [tool.Schema.Repair]. It comes before all else, so that what is recorded, decided, asked,
-// counted and run is one call.
+// Repair returns the name and the arguments that a model means: see [tool.Bare] and [tool.Schema.Repair].
 func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, string) {
 	entry, ok := d.catalog.Load().Find(name)
-	if !ok {
-		if entry = d.catalog.Load().Meant(name, d.offer().list); entry == nil {
+	if bare := tool.Bare(name); bare == tool.ListTools {
+		return bare, args
+	} else if !ok {
+		if entry, ok = d.catalog.Load().Find(bare); !ok {
 			return name, args
 		}
 		name = entry.Name

@@ -136,16 +136,8 @@ type FunctionData struct {
 	Arguments string `json:"arguments"` // JSON text; may be malformed
 	// Dropped is how many bytes of arguments the model sent, where these were too many to
 	// be kept: the call cannot be carried out. 0: Arguments are all.
-	Dropped int `json:"dropped,omitempty"`
-	// Sent is what the model sent, where Name and Arguments are what it means by that. Nil:
-	// they are what it sent.
-	Sent *Sent `json:"sent,omitempty"`
-}
-
-// Sent is a call in a model's own words.
-type Sent struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	Dropped int           `json:"dropped,omitempty"`
+	Sent    *FunctionData `json:"sent,omitempty"` // by the model, where Name and Arguments are what it means; nil: they are what it sent
 }
 
 // ResultData is the data of a tool_result message.

@@ -83,7 +83,7 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 		"no JSON":               `key ` + long,
 	} {
 		call := llm.NewCall("c", "t", args)
-		call.Function.Sent = &llm.Sent{Name: "t", Arguments: strings.Replace(args, "abcd", `a\\u0062cd`, 1)} // twice in JSON
+		call.Function.Sent = &llm.FunctionData{Name: "t", Arguments: strings.Replace(args, "abcd", `a\\u0062cd`, 1)} // twice in JSON
 		body, err := json.Marshal(llm.CallMessage(call))
 		if err != nil {
 			t.Fatal(err)

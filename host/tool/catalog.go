@@ -141,38 +141,16 @@ func (c *Catalog) Find(name string) (*Entry, bool) {
 	return e, ok
 }
 
-// around finds a name within what models write around it: blanks, quotes, the namespace
-// of their own format before it, and behind it brackets, the number of the call or tokens
-// of their format.
 var around = sync.OnceValue(func() *regexp.Regexp {
-	const token = `(?:<\|[a-z_]{1,32}\|>)`
-	return regexp.MustCompile("^[ \t\r\n]*[\"'`]?" + token + `*(?:(?:functions?|tools?|default_api)[.:])?` +
-		`([A-Za-z0-9_.-]{1,64})(?:\(\))?(?::[0-9]{1,4})?(?:` + token + `(?:commentary|analysis|final|json)?)*` + "[\"'`]?[ \t\r\n]*$")
+	const token, edge = `(?:<\|[a-z_]{1,32}\|>)`, "[ \t\r\n\"'`]{0,8}"
+	return regexp.MustCompile("^" + edge + token + `*(?:(?:functions?|tools?|default_api)[.:])?([A-Za-z0-9_-]{1,64})(?:\(\))?(?::[0-9]{1,4})?(?:` +
+		token + `(?:commentary|analysis|final|json)?)*` + edge + "$")
 })
 
-// Meant returns the tool, of the catalog or else the other one, that a model means by a
-// name that no tool has: one with something [around] it, or with capitals, a dash or a dot
-// where the tool has small letters or '_'. Nil: it means none, or could mean several.
-// Characters beyond ASCII make it another name.
-func (c *Catalog) Meant(name string, other *Entry) *Entry {
-	parts := around().FindStringSubmatch(name)
-	if parts == nil {
-		return nil
-	}
-	if e, ok := c.Find(parts[1]); ok {
-		return e
-	}
-	spelling := func(name string) string { return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name)) }
-	var meant []*Entry
-	for _, e := range append(c.Entries(), other) {
-		if e != nil && spelling(e.Name) == spelling(parts[1]) {
-			meant = append(meant, e)
-		}
-	}
-	if len(meant) != 1 {
-		return nil
-	}
-	return meant[0]
+// Bare is the name that a model has written blanks, quotes, brackets, a namespace, the number
+// of the call or tokens of its format around; empty if it is none.
+func Bare(name string) string {
+	return around().ReplaceAllString(around().FindString(name), "$1")
 }
 
 // Names lists the tools in alphabetical order.

@@ -24,7 +24,7 @@ type record struct {
 	call
 	proposed  session.Event
 	arguments json.RawMessage
-	sent      *llm.Sent
+	sent      *llm.FunctionData
 	intent    *session.Intent
 }
 
