@@ -289,6 +289,10 @@ func (t *turns) endError(end session.TurnEnded) error {
 			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.Config.RepeatedCalls),
 				hint: "say it in another way: " + goOn + "; `stockade session show " + t.Log.ID() + "` shows what was tried"}
 		}
+		if end.Limit == llm.CallAsText {
+			return &exitErr{code: exitLimit, message: "the turn was ended: the model wrote a call as text again, which is never run",
+				hint: "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn}
+		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
 		if most, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= most.Value {
 			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)

@@ -129,6 +129,7 @@ type turn struct {
 	// Who answers since the model of the agent has failed, to the end of the turn, as
 	// [llm.Failover] has it. Nil: it has not.
 	instead *llm.Alternative
+	asText  bool // the model was told that it has written a call as text
 }
 
 // run runs one turn. Its error is one that could not be recorded.
@@ -191,9 +192,26 @@ func (t *turn) next(ctx context.Context) error {
 	case reply.Finish == llm.FinishLength, reply.Finish == llm.FinishFilter:
 		t.end.Reason, t.end.Limit = session.EndCut, string(reply.Finish)
 	default:
+		if name := reply.CallAsText(t.a.opts.Tools.Definitions()); name != "" {
+			return t.tellAsText(ctx, name)
+		}
 		t.end.Reason = session.EndAnswered
 	}
 	return nil
+}
+
+// tellAsText tells the model that it has written a call of a tool as text, which is never run.
+// The second time in a turn ends it.
+func (t *turn) tellAsText(ctx context.Context, name string) error {
+	if t.asText || t.step == t.a.opts.MaxSteps {
+		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
+		return nil
+	}
+	told := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
+		"Make the call itself, in the format for tool calls. If you wanted to show such a text, put it into a code fence, with a sentence before it.]", name)
+	drafts := append(t.final, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, told)))
+	t.asText, t.final = true, nil
+	return t.record(ctx, drafts...)
 }
 
 // ask streams one reply and records it, but for one that ends the turn.

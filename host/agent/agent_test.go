@@ -516,6 +516,49 @@ func TestWhyATurnEnds(t *testing.T) {
 	}
 }
 
+// TestACallThatIsWrittenAsText is told to the model once, and never run.
+func TestACallThatIsWrittenAsText(t *testing.T) {
+	const call = `{"name":"ls","arguments":{"path":"/"}}`
+	cut := text(call)
+	cut.deltas[2].Finish = llm.FinishLength
+	for name, c := range map[string]struct {
+		replies      []reply
+		want         session.TurnEnded
+		told, called int
+	}{
+		"and then as a call":         {[]reply{text(call), calls("a ls {}"), text("done")}, session.TurnEnded{Reason: session.EndAnswered, Steps: 3, Calls: 1}, 1, 1},
+		"and then as an answer":      {[]reply{text(call), text("That is what a call looks like:\n```\n" + call + "\n```")}, session.TurnEnded{Reason: session.EndAnswered, Steps: 2}, 1, 0},
+		"again":                      {[]reply{text(call), text("<tool_call>" + call + "</tool_call>")}, session.TurnEnded{Reason: session.EndLimit, Limit: llm.CallAsText, Steps: 2}, 1, 0},
+		"again, behind a call":       {[]reply{text(call), calls("a ls {}"), text(call)}, session.TurnEnded{Reason: session.EndLimit, Limit: llm.CallAsText, Steps: 3, Calls: 1}, 1, 1},
+		"in reasoning":               {[]reply{{deltas: []llm.Delta{{Reasoning: "Hm.\n" + call}, {Finish: llm.FinishStop}}}, text("done")}, session.TurnEnded{Reason: session.EndAnswered, Steps: 2}, 1, 0},
+		"in the last step for calls": {[]reply{calls("a ls {}"), calls("b ls {}"), text(call)}, session.TurnEnded{Reason: session.EndLimit, Limit: llm.CallAsText, Steps: 3, Calls: 2}, 0, 2},
+		"in an answer that is cut":   {[]reply{cut}, session.TurnEnded{Reason: session.EndCut, Limit: "length", Steps: 1}, 0, 0},
+		"of another tool":            {[]reply{text(`{"name":"rm","arguments":{}}`)}, session.TurnEnded{Reason: session.EndAnswered, Steps: 1}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Options{MaxSteps: 3}, c.replies...)
+			_, end := b.run(t.Context(), "go")
+			end.DurationMS, end.Usage = 0, llm.Usage{}
+			if diff := cmp.Diff(c.want, end); diff != "" {
+				t.Error(diff)
+			}
+			told := 0
+			for _, m := range b.past.messages {
+				if name, _ := m.Brief(); name == llm.CallAsText && strings.Contains(m.Content, "a call of ls") {
+					told++
+				}
+			}
+			if told != c.told || len(b.tools.got) != c.called || len(b.model.asked) != len(c.replies) {
+				t.Errorf("it was told %d times, %d calls were made, in %d requests", told, len(b.tools.got), len(b.model.asked))
+			}
+			if last := b.model.asked[1%len(c.replies)].Messages; c.told > 0 && !strings.HasPrefix(last[len(last)-1].Content, "[Your last reply") {
+				t.Errorf("the second request ends with %+v", last[len(last)-1])
+			}
+			b.checkHistory()
+		})
+	}
+}
+
 // TestWhatBreaksOffIsPaid: an attempt that failed, and a step that has no end, have used
 // what the provider says.
 func TestWhatBreaksOffIsPaid(t *testing.T) {

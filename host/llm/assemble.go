@@ -291,6 +291,22 @@ func (a *Assembler) Reply() Reply {
 	return r
 }
 
+// Whole is the finish of an answer whose server says only that it has ended. It is empty for
+// half an answer: one without a text and calls, or with a call whose arguments are no complete
+// JSON.
+func (a *Assembler) Whole() (finish FinishReason) {
+	r := a.Reply()
+	if r.Text != "" {
+		finish = FinishStop
+	}
+	for i, c := range r.Calls {
+		if finish = FinishTools; len(a.calls[i].args) == 0 || !json.Valid([]byte(c.Function.Arguments)) {
+			return ""
+		}
+	}
+	return finish
+}
+
 // nameCalls gives an id of its own to each call. The first call with an id
 // keeps it, whichever call came before it without one.
 func (a *Assembler) nameCalls() {

@@ -40,7 +40,7 @@ type failover struct {
 
 func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		if n := len(req.Messages); n > 0 && req.Messages[n-1].Kind == User {
+		if n := len(req.Messages); n > 0 && req.Messages[n-1].Kind == User && req.Messages[n-1].Data == nil { // no brief
 			f.turn.Store(0)
 		}
 		for at := int(f.turn.Load()); ; at++ {
@@ -71,6 +71,8 @@ func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 // the request, with a key or with a certificate is for a person to see.
 func (e *ProviderError) Elsewhere() bool {
 	switch {
+	case e.Code == ContextExceeded:
+		return false
 	case e.Retryable, e.Status == http.StatusPaymentRequired, e.Status == http.StatusTooManyRequests, e.Status >= 500:
 		return true
 	case errors.Is(e.Err, fs.ErrPermission): // by policy

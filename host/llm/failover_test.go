@@ -39,7 +39,7 @@ func TestFailover(t *testing.T) {
 		"nothing fails": {[][]any{{"a"}}, nil, nil, []step{{[]Message{prompt}, "a."}}, "[big] [] []"},
 		"the first fails, and the second answers to the end of the turn": {
 			[][]any{{"half", error(down)}, {"a"}}, [][]any{{"b"}}, nil,
-			[]step{{[]Message{prompt}, "half<down: two>b."}, {[]Message{prompt, result}, "b."}, {[]Message{prompt, result, prompt}, "a."}}, "[big big] [small small] []"},
+			[]step{{[]Message{prompt}, "half<down: two>b."}, {[]Message{prompt, result, BriefMessage(CallAsText, "no call")}, "b."}, {[]Message{prompt, result, prompt}, "a."}}, "[big big] [small small] []"},
 		"all fail": {
 			[][]any{{error(down)}}, [][]any{{error(down)}}, [][]any{{error(busy(0))}},
 			[]step{{[]Message{prompt}, "<down: two><down: three>!test: busy"}, {[]Message{prompt, result}, "!test: busy"}}, "[big] [small] [smallest smallest]"},
@@ -108,6 +108,7 @@ func TestWhatMaySucceedElsewhere(t *testing.T) {
 		"a host that the administrator forbids": {ProviderError{Err: fs.ErrPermission}, false},
 		"what was forbidden when it was dialed": {ProviderError{Err: &net.OpError{Op: "dial", Err: fs.ErrPermission}}, false},
 		"an answer that is no stream":           {ProviderError{Status: 200, Message: "a web page"}, false},
+		"a conversation that does not fit":      {ProviderError{Status: 500, Code: ContextExceeded}, false},
 		"a certificate that is not trusted":     {ProviderError{Message: "x509"}, false},
 	} {
 		if got := c.of.Elsewhere(); got != c.want {

@@ -151,9 +151,10 @@ type ResultData struct {
 }
 
 // BriefData is the data of a brief: a user message that no person has written. In it
-// the program tells the model the date, what was undone, or what a file of the project says.
+// the program tells the model the date, what was undone, what a file of the project says, or
+// that it has written a call as text.
 type BriefData struct {
-	Brief string `json:"brief"` // its name: "date", "undo", or that of the file
+	Brief string `json:"brief"` // its name: "date", "undo", [CallAsText], or that of the file
 }
 
 // BriefMessage is the message of a brief. It is a user message: models weigh the
@@ -288,7 +289,7 @@ type Model interface {
 	// Stream asks the model. It yields deltas until the answer is complete, or
 	// one error after which nothing follows. The error is a *ProviderError when
 	// the provider or the network is at fault and ctx's cause when ctx ended. A
-	// stream that ends before a finish reason is a *ProviderError, never a
-	// complete answer. The request's slices are not kept.
+	// stream that breaks off is a *ProviderError, never a complete answer, which has
+	// a finish. The request's slices are not kept.
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }

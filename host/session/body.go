@@ -170,7 +170,7 @@ type EndReason string
 const (
 	EndAnswered  EndReason = "answered"
 	EndCut       EndReason = "cut"       // the provider cut the answer: its length or its content filter
-	EndLimit     EndReason = "limit"     // the loop reached its limit of steps
+	EndLimit     EndReason = "limit"     // the loop reached its limit of steps, or a turn came to nothing new
 	EndProvider  EndReason = "provider"  // the provider failed
 	EndError     EndReason = "error"     // the host or the log failed
 	EndCancelled EndReason = "cancelled" // interrupted

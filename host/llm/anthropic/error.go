@@ -27,9 +27,6 @@ func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 	switch {
 	case strings.Contains(text, "credit balance") || strings.Contains(text, "spend limit") || strings.Contains(text, "usage limits"):
 		e.Hint = "the account has no credit left, or has reached its limit: see the provider's billing page, or use another key"
-	case strings.Contains(text, "prompt is too long") || strings.Contains(text, "exceed context limit"):
-		e.Code = "context_length_exceeded" // what the others call it
-		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
 	case said.Kind == "not_found_error" && strings.HasPrefix(text, "model:"):
 		e.Message = "there is no model " + llm.Cut(strings.TrimSpace(e.Message[len("model:"):]), 100) + ", or the key may not use it"
 		e.Hint = "`stockade model list` names those that there are"

@@ -97,8 +97,8 @@ func TestARequestThatIsRefusedWhateverItAsks(t *testing.T) {
 		{"for tokens, without a number", "max_tokens is wrong", "", 1},
 		{"for tokens, with numbers that help nobody", "max_tokens: 64000 > 64001, see section 12", "", 1},
 		{"for tokens, again and again", "max_tokens must be below 60000, 50000, 40000, 30000, 20000 and 10000", "", maxTries},
-		{"for its length", "prompt is too long: 210000 tokens > 200000 maximum", "too long for the model", 1},
-		{"for its length, with tokens", "input length and `max_tokens` exceed context limit: 199990 + 64000 > 200000", "too long for the model", 1},
+		{"for its length", "prompt is too long: 210000 tokens > 200000 maximum", "does not fit", 1},
+		{"for its length, with tokens", "input length and `max_tokens` exceed context limit: 199990 + 64000 > 200000", "does not fit", 1},
 		{"for a signature, of which there is none", "Invalid `signature` in `thinking` block", "reasoning", 2}, // the word thinking may mean how it was asked for
 	}
 	for _, tt := range tests {

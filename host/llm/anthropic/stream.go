@@ -20,16 +20,7 @@ type event struct {
 	Message struct {
 		Usage json.RawMessage `json:"usage"`
 	} `json:"message"`
-	Block struct {
-		Type      string          `json:"type"`
-		Text      string          `json:"text"`
-		Thinking  string          `json:"thinking"`
-		Signature string          `json:"signature"`
-		Data      string          `json:"data"`
-		ID        string          `json:"id"`
-		Name      string          `json:"name"`
-		Input     json.RawMessage `json:"input"`
-	} `json:"content_block"`
+	Block wireBlock `json:"content_block"`
 	Delta struct {
 		Type        string          `json:"type"`
 		Text        string          `json:"text"`
@@ -41,6 +32,20 @@ type event struct {
 	} `json:"delta"`
 	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"`
+	// Content and StopReason are those of a whole answer, from a server that does not stream.
+	Content    []wireBlock `json:"content"`
+	StopReason string      `json:"stop_reason"`
+}
+
+type wireBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
 }
 
 // maxOpen is how many content blocks may be under way at once: the API sends one after the other.
@@ -65,7 +70,7 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 			return nil
 		}
 		var ev event
-		if err := json.Unmarshal(data, &ev); err != nil && !mistyped(err) && string(data) != "[DONE]" {
+		if err := json.Unmarshal(data, &ev); err != nil && !mistyped(err) {
 			return m.BadEvent(data)
 		}
 		if d.done {
@@ -146,6 +151,13 @@ func (d *decoder) take(ev *event) (deltas []llm.Delta) {
 			add(llm.Delta{Calls: []llm.CallDelta{{Index: b.call, ID: ev.Block.ID, Name: ev.Block.Name}}})
 		}
 	case "content_block_delta":
+		if b == nil && ev.Delta.Type == "input_json_delta" { // with another index than its block
+			for _, open := range d.blocks {
+				if open.kind == "tool_use" && (b == nil || open.call > b.call) {
+					b = open
+				}
+			}
+		}
 		if b == nil {
 			break
 		}
@@ -175,6 +187,12 @@ func (d *decoder) take(ev *event) (deltas []llm.Delta) {
 		}
 	case "message_stop":
 		d.done = true
+	case "message":
+		for _, block := range ev.Content {
+			deltas = append(deltas, d.take(&event{Type: "content_block_start", Block: block})...)
+		}
+		d.usage.merge(ev.Usage)
+		d.stop, d.done = ev.StopReason, true
 	}
 	return deltas
 }

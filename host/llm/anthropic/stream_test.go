@@ -127,6 +127,20 @@ func TestAStreamBecomesAReply(t *testing.T) {
 		[]string{`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Both."}}`, stop},
 		llm.Reply{Text: "Both.", Finish: llm.FinishStop},
 	}, {
+		"an end that is [DONE] alone, behind a whole call",
+		[]string{`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"glob","input":{}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"pattern\":\"*\"}"}}`, "[DONE]"},
+		llm.Reply{Finish: llm.FinishTools, Calls: []llm.CallData{llm.NewCall("a", "glob", `{"pattern":"*"}`)}},
+	}, {
+		"no end of the message behind its reason",
+		[]string{start, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Both."}}`, ending("end_turn")},
+		llm.Reply{Text: "Both.", Finish: llm.FinishStop, Usage: counted},
+	}, {
+		"an input with another index than its block",
+		[]string{start, `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"ls","input":{}}}`, `{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"glob","input":{}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"pattern\":\"*\"}"}}`, ending("tool_use"), stop},
+		llm.Reply{Finish: llm.FinishTools, Usage: counted, Calls: []llm.CallData{llm.NewCall("a", "ls", `{}`), llm.NewCall("b", "glob", `{"pattern":"*"}`)}},
+	}, {
 		"an answer that its limit cuts",
 		[]string{start, ending("max_tokens"), stop}, llm.Reply{Finish: llm.FinishLength, Usage: counted},
 	}, {
@@ -158,6 +172,18 @@ func TestAStreamBecomesAReply(t *testing.T) {
 	}
 }
 
+// TestAServerThatDoesNotStream has the message of an answer instead of its events.
+func TestAServerThatDoesNotStream(t *testing.T) {
+	got, err := raw(t, `{"id":"msg_1","type":"message","role":"assistant","model":"x","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"Both."},
+		{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}},{"type":"tool_use","id":"b","name":"ls","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":5,"output_tokens":7}}`)
+	want := llm.Reply{Text: "Both.", Finish: llm.FinishTools, Usage: llm.Usage{InputTokens: 5, OutputTokens: 7},
+		Calls: []llm.CallData{llm.NewCall("a", "glob", `{"pattern":"*"}`), llm.NewCall("b", "ls", "{}")},
+		Parts: []llm.Part{keptPart("Hm.", `{"signature":"c2ln"}`), {Type: llm.TextPart, Text: "Both."}, {Type: llm.CallPart}, {Type: llm.CallPart}}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestAStreamThatFails(t *testing.T) {
 	begun := `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Both."}}`
 	failed := func(kind, said string) string {
@@ -179,6 +205,8 @@ func TestAStreamThatFails(t *testing.T) {
 		{"but not what it will never take", events(start, failed("invalid_request_error", "no")), llm.ProviderError{Code: "invalid_request_error", Message: "no"}},
 		{"nor a key that it does not know", events(start, failed("authentication_error", "no")), llm.ProviderError{Code: "authentication_error", Message: "no"}},
 		{"an error without a type", `data: {"error":{"message":"no"}}` + "\n\n", llm.ProviderError{Message: "no", Retryable: true}},
+		{"[DONE] behind half a call", events(start, `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"ls","input":{"path":"x"}}}`, "[DONE]"),
+			llm.ProviderError{Message: "the stream ended early", Retryable: true}},
 		{"half an answer", events(start, begun), llm.ProviderError{Message: "the stream ended early", Retryable: true}},
 		{"an event that is no JSON", "data: {\"type\":\n\n" + events(ending("end_turn"), stop),
 			llm.ProviderError{Message: `it sent an event that is not in the format of the API: "{\"type\":"`, Retryable: true}},

@@ -28,7 +28,7 @@ type failure struct {
 
 // adjust mends an error with what Google has said.
 func (m *Model) adjust(e *llm.ProviderError, said provider.Said, body []byte) {
-	if isWord(said.Kind) { // the code is the status of HTTP once more
+	if isWord(said.Kind) && e.Code != llm.ContextExceeded { // the code is the status of HTTP once more
 		e.Code = said.Kind
 	}
 	body = bytes.TrimSpace(body)
@@ -36,10 +36,7 @@ func (m *Model) adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 		body = list[0]
 	}
 	var f failure
-	_ = json.Unmarshal(body, &f) // what is not there is not used
-	if strings.Contains(said.Message, "exceeds the maximum number of tokens") {
-		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
-	}
+	_ = json.Unmarshal(body, &f)                         // what is not there is not used
 	spent := strings.Contains(said.Message, "limit: 0,") // of a model that the account has no quota for
 	for _, d := range f.Error.Details {
 		if strings.HasPrefix(d.Reason, "API_KEY_") && isWord(d.Reason) { // with the status 400

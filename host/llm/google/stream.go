@@ -109,6 +109,7 @@ func (d *decoder) decode(x *provider.Exchange, yield func(llm.Delta) bool) error
 				return err
 			}
 		case d.finish == "" || x.Cancelled():
+			yield(llm.Delta{Usage: d.usage})
 			return x.Ended(err, d.events == 0)
 		default: // the stream just ends; an answer is whole when it says why it stopped
 			end, err := d.end()
@@ -126,7 +127,7 @@ func (d *decoder) event(event []byte, yield func(llm.Delta) bool) (more bool, er
 	d.events++
 	var c chunk
 	if json.Unmarshal(event, &c) != nil {
-		return string(event) == "[DONE]", d.BadEvent(event) // as servers of other APIs end
+		return false, d.BadEvent(event)
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return false, d.InStream(provider.ParseSaid(c.Error), event)

@@ -233,5 +233,5 @@ func (m *Model) readAll(ctx context.Context, w *window, model string, size int, 
 }
 
 func (m *Model) tooLong(message string) error {
-	return &llm.ProviderError{Provider: m.Name, Code: "context_length_exceeded", Message: message, Hint: contextHint}
+	return &llm.ProviderError{Provider: m.Name, Code: llm.ContextExceeded, Message: message, Hint: contextHint}
 }

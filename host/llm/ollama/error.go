@@ -26,8 +26,8 @@ func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 		hint = "choose a model that can call tools; `ollama show NAME` says what one can"
 	case has("does not support chat", "does not support generate"):
 		hint = "choose a model that writes text; `ollama show NAME` says what one can"
-	case has("context length", "context size", "input length", "context window"):
-		e.Code, hint = "context_length_exceeded", contextHint
+	case e.Code == llm.ContextExceeded:
+		hint = contextHint
 	case has("system memory", "out of memory", "unable to allocate", "resource limitations"):
 		hint = "the model and its context need more memory than there is: lower model.context_tokens, or choose a smaller model"
 	case e.Status == http.StatusUnauthorized && strings.Contains(string(body), "signin_url"):

@@ -29,6 +29,7 @@ func TestAnswers(t *testing.T) {
 		"calls without ids and with the same index": {`{"message":{"tool_calls":[{"function":{"index":0,"name":"n","arguments":{}}},{"function":{"index":0,"name":"n","arguments":null}}]}}` + "\n" +
 			`{"message":{"tool_calls":[{"function":{"name":"n","arguments":"{\"a\":"}}]}}` + end,
 			llm.Reply{Finish: llm.FinishTools, Usage: usage, Calls: []llm.CallData{llm.NewCall("made_1", "n", "{}"), llm.NewCall("made_2", "n", "{}"), llm.NewCall("made_3", "n", `{"a":`)}}},
+		"an end that is [DONE] alone": {`{"message":{"content":"a"}}` + "\n[DONE]\n", llm.Reply{Text: "a", Finish: llm.FinishStop}},
 		"fields of other types": {`{"message":{"content":["a"],"thinking":7,"tool_calls":null},"done_reason":null}` + end, llm.Reply{Finish: llm.FinishStop, Usage: usage,
 			Parts: []llm.Part{{Type: llm.ReasoningPart, Text: "7"}}}},
 		"nothing after the end is read": {`{"message":{"content":"a"}}` + end + `{"error":"late"}`, llm.Reply{Text: "a", Finish: llm.FinishStop, Usage: usage}},

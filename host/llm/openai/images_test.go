@@ -119,15 +119,22 @@ func TestServersThatTakeNoImages(t *testing.T) {
 		{"the first error is the one that is told", []string{refuses("400", "no", ""), refuses("429", "slow down", "")}, []llm.Request{req(one)}, 400},
 		{"a request without images", []string{refuses("400", "no image", "")}, []llm.Request{req(seen("a"))}, 400},
 		{"too long a conversation", []string{refuses("400", "too long", "context_length_exceeded")}, []llm.Request{req(one)}, 400},
+		{"too long a conversation, in words about other things, too", []string{refuses("400", "litellm.ContextWindowExceededError: no image model=x-reasoning", "")}, []llm.Request{req(one)}, 400},
 		{"a server that has failed", []string{refuses("500", "oops", "")}, []llm.Request{req(one)}, 500},
 		{"a key that is wrong", []string{refuses("401", "no image for you", "")}, []llm.Request{req(one)}, 401},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			model := New(scriptedServer(t, tt.script...))
+			opts := scriptedServer(t, tt.script...)
+			spy := &wireSpy{next: opts.HTTPClient.Transport}
+			opts.HTTPClient = &http.Client{Transport: spy}
+			model := New(opts)
 			var err error
 			for _, r := range tt.reqs {
 				_, err = llmtest.Collect(t.Context(), t, model, r)
+			}
+			if len(spy.bodies) != len(tt.script) {
+				t.Errorf("%d requests were sent, want %d", len(spy.bodies), len(tt.script))
 			}
 			status := 0
 			if failure, ok := err.(*llm.ProviderError); ok {

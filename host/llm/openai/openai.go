@@ -3,7 +3,7 @@
 //
 // [New] makes a [Model] from options; the model turns canonical messages into
 // one streaming request and the stream back into deltas. go-openai makes the
-// request and splits the stream; this package adds what it lacks:
+// request; this package adds what it lacks:
 //
 //   - request.go: a conversation as wire messages, each made once.
 //   - stream.go: lenient decoding; servers differ from the documentation.
@@ -48,16 +48,10 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		var stream *openai.ChatCompletionStream
-		err := m.images.Ask(entries, func() (err error) {
-			stream, err = m.create(x, envelope, entries)
-			return err
-		})
-		if err != nil {
+		if err := m.images.Ask(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
 			return x.Explain(err)
 		}
-		defer stream.Close()
-		return m.decode(x, envelope.Model, stream, yield)
+		return m.decode(x, envelope.Model, yield)
 	})
 }
 

@@ -78,6 +78,6 @@ func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte
 // not take back.
 func refusesReasoning(err error) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
-	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&
+	return ok && failure.Code != llm.ContextExceeded && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&
 		strings.Contains(failure.Message, reasoningText) && !strings.Contains(failure.Message, "reasoning_effort")
 }

@@ -18,7 +18,7 @@ import (
 
 // create sends the request. It asks for usage, and sends reasoning back, until a server
 // refuses the request because of that, as some do that know no such thing.
-func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, entries []*llm.Entry) (*openai.ChatCompletionStream, error) {
+func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, entries []*llm.Entry) error {
 	for {
 		usage, reasons := !m.noUsage.Load(), !m.noReasoning.Load()
 		version := fmt.Sprint(m.images.Version(), " ", reasons, " ", wire.Model)
@@ -27,14 +27,14 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 		if usage {
 			wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 		}
-		stream, err := m.createPlain(x, wire)
+		err := m.createPlain(x, wire)
 		switch {
 		case usage && refusesUsage(err):
 			m.noUsage.Store(true)
 		case reasons && refusesReasoning(err):
 			m.noReasoning.Store(true)
 		default:
-			return stream, err
+			return err
 		}
 	}
 }
@@ -48,20 +48,20 @@ func refusesUsage(err error) bool {
 
 // createPlain sends it as it is. go-openai refuses some models with tools unless
 // their reasoning is off; for those it is switched off, unless some was asked for.
-func (m *Model) createPlain(x *provider.Exchange, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
+func (m *Model) createPlain(x *provider.Exchange, wire openai.ChatCompletionRequest) error {
 	client := m.client(x)
-	stream, err := client.CreateChatCompletionStream(x.Context(), wire)
+	_, err := client.CreateChatCompletionStream(x.Context(), wire)
 	if !errors.Is(err, openai.ErrReasoningToolsRequireResponses) {
-		return stream, err
+		return err
 	}
 	if wire.ReasoningEffort == "" {
 		wire.ReasoningEffort = openai.ReasoningEffortNone
-		stream, err = client.CreateChatCompletionStream(x.Context(), wire)
+		_, err = client.CreateChatCompletionStream(x.Context(), wire)
 		if !errors.Is(err, openai.ErrReasoningEffortUnsupported) {
-			return stream, err
+			return err
 		}
 	}
-	return nil, m.Refuse("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
+	return m.Refuse("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
 }
 
 // placeholder is the message that stands for the conversation, as it is on the wire.

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -37,15 +36,18 @@ type delta struct {
 	Thoughts  json.RawMessage `json:"reasoning"`         // OpenRouter, Groq
 	Blocks    json.RawMessage `json:"thinking_blocks"`   // LiteLLM, beside the first
 	ToolCalls []callPiece     `json:"tool_calls"`
+	Function  json.RawMessage `json:"function_call"` // of servers from before tools
 }
 
 type callPiece struct {
 	Index    json.RawMessage `json:"index"`
 	ID       json.RawMessage `json:"id"`
-	Function struct {
-		Name      json.RawMessage `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	} `json:"function"`
+	Function function        `json:"function"`
+}
+
+type function struct {
+	Name      json.RawMessage `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
 }
 
 type usage struct {
@@ -76,19 +78,17 @@ func (u usage) count() *llm.Usage {
 
 // decode yields the answer of one stream of the model. It returns nil when the answer is
 // complete or yield returned false.
-func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCompletionStream, yield func(llm.Delta) bool) error {
+func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta) bool) error {
 	var (
 		calls   calls
 		finish  llm.FinishReason
-		last    *llm.Usage
 		events  int
 		thought keptReasoning // of reasoning that nothing has followed yet
 	)
 	for {
-		line, err := stream.RecvRaw()
+		line, err := x.Next()
 		if err != nil {
-			// io.EOF is also [DONE]. Once there is a finish the answer is whole; what is
-			// missing is at most the usage.
+			// Once there is a finish the answer is whole; what is missing is at most the usage.
 			if finish == "" || x.Cancelled() {
 				return x.Ended(err, events == 0)
 			}
@@ -96,7 +96,7 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 				finish = llm.FinishTools // as Ollama should have said
 			}
 			x.End()
-			yield(llm.Delta{Finish: finish, Usage: last})
+			yield(llm.Delta{Finish: finish})
 			return nil
 		}
 		events++
@@ -111,8 +111,8 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 			return m.InStream(provider.ParseSaid(line), line)
 		}
 		var u usage
-		if provider.IsSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil {
-			last = u.count()
+		if provider.IsSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil && !yield(llm.Delta{Usage: u.count()}) {
+			return nil
 		}
 		for _, choice := range c.Choices {
 			if n, ok := number(choice.Index); ok && n != 0 {
@@ -138,7 +138,7 @@ func (m *Model) decode(x *provider.Exchange, model string, stream *openai.ChatCo
 			}
 			switch reason := provider.Text(choice.FinishReason); {
 			case reason == "":
-			case reason == "error":
+			case reason == "error", reason == "network_error", reason == "insufficient_system_resource": // OpenRouter, GLM, DeepSeek
 				return m.InStream(provider.Said{}, line)
 			case finish == "": // some servers repeat it
 				finish = finishReason(reason)
@@ -165,14 +165,17 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k keptReasonin
 	if s := signature(piece.Blocks); s != "" {
 		k = keptReasoning{thinkingBlocks, s}
 	}
+	var f function
+	if json.Unmarshal(piece.Function, &f) == nil && len(piece.ToolCalls) == 0 {
+		piece.ToolCalls = []callPiece{{Function: f}}
+	}
 	for _, p := range piece.ToolCalls {
-		args, whole := arguments(p.Function.Arguments)
-		call := llm.CallDelta{ID: provider.Text(p.ID), Name: provider.Text(p.Function.Name), Arguments: args}
+		call := llm.CallDelta{ID: provider.Text(p.ID), Name: provider.Text(p.Function.Name), Arguments: arguments(p.Function.Arguments)}
 		if call.ID == "" && call.Name == "" && call.Arguments == "" {
 			continue // says nothing, so it begins no call
 		}
 		index, ok := number(p.Index)
-		call.Index = calls.place(index, ok, call, whole)
+		call.Index = calls.place(index, ok, call)
 		if len(calls.list) > llm.MaxCalls {
 			return d, k, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
@@ -181,46 +184,25 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k keptReasonin
 	return d, k, nil
 }
 
-// calls tells which call a piece belongs to. The index should, but there are
-// servers that leave it out or send 0 for every call.
+// calls tells which call a piece belongs to. The index should, but there are servers that
+// leave it out, send 0 for every call, or send the arguments with another one than the id.
 type calls struct {
 	list    []callState
 	byIndex map[int]int // the index on the wire → the latest call of that index in list
 }
 
 type callState struct {
+	index    int // on the wire, when it began
 	id, name string
-	whole    bool // the piece that named it held all of its arguments
+	args     shape
 }
 
 // place returns the position of the call that the piece belongs to or begins.
-func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta, whole bool) int {
-	at := -1
-	switch {
-	case hasIndex:
-		if known, ok := c.byIndex[index]; ok && !c.list[known].endedBy(piece) {
-			at = known
-		}
-	case piece.ID != "":
-		for i, s := range c.list {
-			if s.id == piece.ID {
-				at = i
-			}
-		}
-		if at < 0 && piece.Name == "" {
-			at = len(c.list) - 1 // an id of its own for each piece
-		}
-	case piece.Name != "":
-		// Another call, unless the server repeats the name with each piece.
-		if last := len(c.list) - 1; last >= 0 && !whole && !c.list[last].whole && c.list[last].name == piece.Name {
-			at = last
-		}
-	default:
-		at = len(c.list) - 1
-	}
+func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
+	at := c.find(index, hasIndex, piece)
 	if at < 0 {
 		at = len(c.list)
-		c.list = append(c.list, callState{})
+		c.list = append(c.list, callState{index: index})
 	}
 	if hasIndex {
 		if c.byIndex == nil {
@@ -229,14 +211,34 @@ func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta, whole bool)
 		c.byIndex[index] = at
 	}
 	s := &c.list[at]
-	if s.id == "" {
-		s.id = piece.ID
-	}
-	if s.name == "" && piece.Name != "" {
-		s.name = piece.Name
-		s.whole = whole
-	}
+	s.id, s.name = cmp.Or(s.id, piece.ID), cmp.Or(s.name, piece.Name)
+	s.args.add(piece.Arguments)
 	return at
+}
+
+// find returns the position of the call that the piece belongs to; -1: it begins another one.
+func (c *calls) find(index int, hasIndex bool, piece llm.CallDelta) int {
+	last := len(c.list) - 1
+	for i, s := range slices.Backward(c.list) {
+		if piece.ID != "" && s.id == piece.ID && (!hasIndex || s.index == index || piece.Name == "" || s.goesOnWith(piece)) {
+			return i
+		}
+	}
+	nameless := piece.ID == "" && piece.Name == ""
+	known, ok := c.byIndex[index]
+	switch ok = ok && hasIndex; {
+	case ok && nameless && c.list[known].args.whole() && !c.list[last].args.whole() && strings.TrimSpace(piece.Arguments) != "":
+		return last // whose arguments have the index of the call before it
+	case ok && c.list[known].endedBy(piece):
+		return -1
+	case ok:
+		return known
+	case nameless, // with no index, or with another one than the id
+		!hasIndex && piece.Name == "", // an id of its own for each piece
+		!hasIndex && piece.ID == "" && last >= 0 && c.list[last].goesOnWith(piece):
+		return last
+	}
+	return -1
 }
 
 // endedBy reports whether a piece with the same index begins another call.
@@ -247,20 +249,48 @@ func (s callState) endedBy(piece llm.CallDelta) bool {
 	if piece.ID != "" && s.id != "" {
 		return piece.ID != s.id
 	}
-	return s.whole
+	return s.args.whole() && !s.goesOnWith(piece)
 }
 
-// arguments is the text of a piece of arguments, and whether it is all of
-// them: an object, as itself (Ollama) or as the text of one.
-func arguments(raw json.RawMessage) (text string, whole bool) {
-	if !provider.IsSet(raw) {
-		return "", false
+// goesOnWith reports whether a piece repeats the name of the call, as some servers do with
+// each piece of its arguments.
+func (s callState) goesOnWith(piece llm.CallDelta) bool {
+	return s.name == piece.Name && (piece.Arguments == "" || !s.args.whole())
+}
+
+// shape follows the brackets of a JSON value that comes in pieces.
+type shape struct {
+	depth                  int
+	quoted, escaped, begun bool
+}
+
+func (s *shape) add(text string) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case s.escaped:
+			s.escaped = false
+		case s.quoted:
+			s.escaped, s.quoted = c == '\\', c != '"'
+		case c == '"':
+			s.quoted = true
+		case c == '{', c == '[':
+			s.depth++
+		case c == '}', c == ']':
+			s.depth--
+		}
 	}
-	if json.Unmarshal(raw, &text) != nil {
+	s.begun = s.begun || strings.TrimSpace(text) != ""
+}
+
+// whole reports whether the value has come to its end.
+func (s shape) whole() bool { return s.begun && s.depth == 0 && !s.quoted }
+
+// arguments is the text of a piece of arguments. Some servers send an object.
+func arguments(raw json.RawMessage) (text string) {
+	if provider.IsSet(raw) && json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
 	}
-	trimmed := strings.TrimSpace(text)
-	return text, strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed))
+	return text
 }
 
 // contentText is a content's text: of a string, or of a list's parts of type text.
@@ -285,12 +315,12 @@ func contentText(raw json.RawMessage) string {
 }
 
 func finishReason(reason string) llm.FinishReason {
-	switch r := llm.FinishReason(reason); r {
+	switch r := llm.FinishReason(strings.ToLower(reason)); r {
 	case llm.FinishStop, llm.FinishTools, llm.FinishLength, llm.FinishFilter:
 		return r
 	case "function_call":
 		return llm.FinishTools
-	case "max_tokens":
+	case "max_tokens", "model_length", "model_context_window_exceeded": // Gemini, Mistral, GLM
 		return llm.FinishLength
 	}
 	return llm.FinishStop // "eos", "end_turn" and other words for it

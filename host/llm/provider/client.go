@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -120,10 +121,18 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 			err = c.Refuse("no model is named", "name one with --model, or as model.name in agent.toml")
 		}
 		if err == nil {
+			answer := llm.Assembler{}
 			err = ask(func(d llm.Delta) bool {
+				_ = answer.Add(d) // whoever reads the deltas has the same limits
 				stopped = !yield(d, nil)
 				return !stopped
 			})
+			if end, ok := errors.AsType[*done](err); ok {
+				if err = end.half; answer.Whole() != "" && !stopped {
+					yield(llm.Delta{Finish: answer.Whole()}, nil)
+					return
+				}
+			}
 		}
 		if stopped || err == nil {
 			return

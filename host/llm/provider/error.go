@@ -111,17 +111,12 @@ func (c *Client) urlHint() string {
 func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	body = bytes.TrimSpace(body)
 	e := &llm.ProviderError{Provider: c.Name, Hint: c.urlHint()}
-	switch {
+	switch said := parseBody(body); {
+	case said.Message != "":
+		e.Message, e.Code, e.Hint = c.clean(said.Message, maxMessageRunes), c.clean(said.Code, maxCodeRunes), ""
+		overflows(e, said)
 	case bytes.HasPrefix(body, []byte("<")):
 		e.Message = "the answer is a web page, not an event stream"
-	case bytes.HasPrefix(body, []byte("{")):
-		if said := parseBody(body); said.Message != "" {
-			e.Message = c.clean(said.Message, maxMessageRunes)
-			e.Code = c.clean(said.Code, maxCodeRunes)
-			e.Hint = ""
-			return e
-		}
-		e.Message = "the answer is JSON, not an event stream; the server does not stream here"
 	default:
 		e.Message = "the answer is not an event stream: " + strconv.Quote(c.clean(string(body), 80))
 	}
@@ -172,13 +167,14 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 func (c *Client) classify(e *llm.ProviderError, said Said) {
 	codes := said.Code + " " + said.Kind
 	switch s := e.Status; {
+	case overflows(e, said):
 	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
 		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		e.Hint = c.KeyHint()
 	case s == http.StatusNotFound:
 		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
-	case strings.Contains(codes, "context_length_exceeded") || s == http.StatusRequestEntityTooLarge:
+	case s == http.StatusRequestEntityTooLarge && !notTooLong().MatchString(e.Message):
 		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooManyRequests, s >= 500:
 		e.Retryable = true
@@ -297,6 +293,11 @@ func ParseSaid(value json.RawMessage) Said {
 		return Said{Message: text}
 	}
 	said := Said{Message: Text(fields["message"]), Code: Text(fields["code"]), Kind: cmp.Or(Text(fields["type"]), Text(fields["status"]))}
+	var metadata map[string]json.RawMessage // of OpenRouter: what the server behind it has answered
+	if json.Unmarshal(fields["metadata"], &metadata) == nil && IsSet(metadata["raw"]) {
+		raw := Text(metadata["raw"])
+		said.Message += ": " + cmp.Or(parseBody([]byte(raw)).Message, raw)
+	}
 	if parts := []string(nil); said.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {
 		said.Message = strings.Join(parts, ", ")
 	}

@@ -73,14 +73,12 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
 	body.setBody(req)
-	resp, err := x.Do(req) //nolint:bodyclose // at the end of the exchange
-	if err == nil {
-		x.answer = resp.Body
-	}
+	_, err = x.Do(req) //nolint:bodyclose // at the end of the exchange
 	return err
 }
 
-// Do sends a request, whose context is x's. It returns a response only for a stream.
+// Do sends a request, whose context is x's. It returns a response only for an answer, which
+// [Exchange.Next] reads and the end of the exchange closes.
 func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 	x.sent = true
 	if x.instead != nil {
@@ -109,16 +107,11 @@ func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, x.c.status(resp.StatusCode, resp.Header, text)
 	}
-	x.stream, x.body = x.newStream(body), body
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{x.stream, resp.Body}
+	x.stream, x.body, x.answer = x.newStream(body), body, resp.Body
 	return resp, nil
 }
 
-// Next is what the next line with data of the stream holds, until the next call of it;
-// io.EOF at its end. It is for whoever does not read the body of the response.
+// Next is the data of the next event, or an error behind the last: see [Exchange.Ended].
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
 
 // End reads what follows the last event of an answer: the end of the body, without which
@@ -129,14 +122,23 @@ func (x *Exchange) End() {
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
 }
 
-// Ended turns what ended a stream into the error to report: an error of reading, or
-// io.EOF, where the answer has not been complete. Empty: there was no event.
+// Ended turns the error of [Exchange.Next] into what a provider returns, for an answer that has
+// no end in the words of its format. Empty: there was no event.
+//
+// One rule holds for all formats. An answer is whole when the server says so: in the words of
+// its format, or with [DONE] or the end of a body that is JSON, if there is a text by then, or
+// calls whose arguments are complete JSON. Where the bytes just end, it is half an answer,
+// however they end: a proxy that loses its server ends a body as cleanly as one that does not.
 func (x *Exchange) Ended(err error, empty bool) error {
+	end, said := errors.AsType[*done](err)
 	switch {
-	case x.parent.Err() != nil || !errors.Is(err, io.EOF):
+	case x.parent.Err() != nil || !said && !errors.Is(err, io.EOF):
 		return x.Explain(err)
 	case empty:
 		return x.c.Empty()
+	case said:
+		x.End()
+		return end // to Client.Stream, which knows what has come
 	}
 	return x.c.EndedEarly(nil)
 }
@@ -163,6 +165,9 @@ func (x *Exchange) Explain(err error) error {
 	}
 	if failure, ok := errors.AsType[*llm.ProviderError](err); ok {
 		return failure
+	}
+	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return x.c.TooLarge("more than " + mebibytes(limit.Limit))
 	}
 	if !x.sent {
 		return x.c.Refuse(x.c.clean(err.Error(), maxMessageRunes), "choose another model, or another provider for it")

@@ -80,7 +80,7 @@ func (s *Images) Ask(entries []*llm.Entry, send func() error) error {
 // aboutImages tells an error that may be about the images of a request. Few servers
 // say it in so many words, and some have no better status for it than these.
 func aboutImages(failure *llm.ProviderError) bool {
-	if strings.Contains(failure.Code, "context_length") {
+	if failure.Code == llm.ContextExceeded {
 		return false
 	}
 	switch failure.Status {

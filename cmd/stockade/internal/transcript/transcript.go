@@ -242,7 +242,10 @@ func (t *Transcript) began(e session.Event, out *parts) {
 		}
 	case session.TypeMessage:
 		m, ok := e.Message()
-		if name, brief := m.Brief(); brief && t.o.Past && !t.short {
+		if name, brief := m.Brief(); name == llm.CallAsText {
+			t.waiting, t.said = e.Time, false
+			out.rows(p.say(terminal.Yellow, "the model has written a call as text, which is never run; it is told so"))
+		} else if brief && t.o.Past && !t.short {
 			out.rows(p.say(terminal.Dim, fmt.Sprintf("told %s, %s", name, words.Bytes(int64(len(m.Content))))))
 		}
 		if ok && t.o.Past && m.Kind == llm.Assistant && m.Content != "" {

@@ -362,6 +362,8 @@ func TestATurnHasRoom(t *testing.T) {
 		"with tokens from the cache of the provider": {[]session.Event{delta("Hello."), cached}, "\n{Hello.}\n\n  3.4 s · 2,310 tokens, 1,800 cached (12 % of the context) · $0.0042\n"},
 		"without calls and tokens":                   {[]session.Event{delta("Hello."), ended(0)}, "\n{Hello.}\n"},
 		"without an answer":                          {[]session.Event{delta("I look."), proposed("a", "ls", `{"path":"a"}`), gave("a", "x"), ended(0)}, "\n{I look.}\n\n  1  ls a                                                      1 line     3 ms\n     │ x\n\n     the model has answered nothing; ask again, or in other words\n"},
+		"a call that came as text": {[]session.Event{delta(`{"name":"ls"}`), event(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, "no call")), ended(0)},
+			"\n{{\"name\":\"ls\"}}\n\n     the model has written a call as text, which is never run; it is told so\n\n     the model has answered nothing; ask again, or in other words\n"},
 		"what a restart makes void": {[]session.Event{delta("Hel"), event(session.TypeRestart, "", session.Restart{Error: "openai answered 429: slow down", WaitMS: 38_000, Attempt: 2, Attempts: 4}), delta("Hello.")},
 			"\n{Hel}\n(void)\n\n     the provider is busy (429); next try in 38 s, 2 of 4\n\n{Hello.}\n"},
 	} {

@@ -24,7 +24,7 @@ import (
 const keptBy = "openai-responses"
 
 // create sends the request, with all that not each model takes until it is refused.
-func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) (*sdk.ResponseStream, error) {
+func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) error {
 	config := sdk.DefaultConfig(m.APIKey)
 	config.BaseURL = m.BaseURL
 	config.HTTPClient = x
@@ -44,9 +44,9 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		} else if m.Reasoning != "" {
 			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning}
 		}
-		stream, err := client.CreateResponseStream(x.Context(), wire)
+		_, err := client.CreateResponseStream(x.Context(), wire)
 		if err == nil || !m.without(err, wire, entries) {
-			return stream, err
+			return err
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 // read. LiteLLM refuses what the model behind it does not know.
 func (m *Model) without(err error, wire sdk.CreateResponseRequest, entries []*llm.Entry) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
-	if !ok || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity && failure.Status != http.StatusNotFound {
+	if !ok || failure.Code == llm.ContextExceeded || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity && failure.Status != http.StatusNotFound {
 		return false
 	}
 	said := strings.ToLower(failure.Code + " " + failure.Message)

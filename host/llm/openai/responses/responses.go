@@ -2,8 +2,8 @@
 // models think and call tools in one conversation.
 //
 // [New] makes a [Model] from options; the model turns canonical messages into one
-// streaming request and the stream back into deltas. go-openai makes the request and
-// splits the stream; this package adds what it lacks:
+// streaming request and the stream back into deltas. go-openai makes the request;
+// this package adds what it lacks:
 //
 //   - request.go: a conversation as items, each made once, and what a server may
 //     refuse of a request.
@@ -18,8 +18,6 @@ import (
 	"iter"
 	"net/http"
 	"sync/atomic"
-
-	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/openai"
@@ -54,17 +52,11 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		var stream *sdk.ResponseStream
-		err := m.images.Ask(entries, func() (err error) {
-			stream, err = m.create(x, envelope, entries)
-			return err
-		})
-		if err != nil {
+		if err := m.images.Ask(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
 			return x.Explain(err)
 		}
-		defer stream.Close()
 		d := decoder{m: m, model: envelope.Model, yield: yield}
-		return d.decode(x, stream)
+		return d.decode(x)
 	})
 }
 

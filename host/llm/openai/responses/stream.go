@@ -19,6 +19,7 @@ const maxItems = 2000
 // The wire format as servers send it: what differs from server to server is raw JSON, so
 // that an odd value makes us ignore a field and not lose the answer.
 type event struct {
+	Object       json.RawMessage `json:"object"`
 	Type         json.RawMessage `json:"type"`
 	OutputIndex  json.RawMessage `json:"output_index"`
 	ItemID       json.RawMessage `json:"item_id"`
@@ -88,9 +89,9 @@ type decoder struct {
 
 // decode yields the answer of one stream. It returns nil when the answer is complete or
 // yield returned false.
-func (d *decoder) decode(x *provider.Exchange, stream *sdk.ResponseStream) error {
+func (d *decoder) decode(x *provider.Exchange) error {
 	for events := 0; ; events++ {
-		line, err := stream.RecvRaw()
+		line, err := x.Next()
 		if err != nil {
 			return x.Ended(err, events == 0)
 		}
@@ -151,6 +152,9 @@ func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 	case "":
 		if said := provider.ParseSaid(e.Error); said != (provider.Said{}) {
 			return llm.Delta{}, d.m.InStream(said, line)
+		}
+		if provider.Text(e.Object) == "response" { // the answer of a server that does not stream
+			return d.end(typ, line)
 		}
 	}
 	return llm.Delta{}, nil

@@ -153,6 +153,18 @@ func TestEventsBecomeAReply(t *testing.T) {
 			{"type":"message","id":"msg_2","role":"assistant","content":[{"type":"output_text","text":"two"}]}]}}`,
 		want: llm.Reply{Text: "one\n\ntwo", Finish: llm.FinishStop},
 	}, {
+		name: "a server that does not stream",
+		events: `RAW{"id":"resp_1","object":"response","status":"completed","error":null,"output":[{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Hi"}]},
+			{"type":"function_call","id":"fc_1","call_id":"call_1","name":"glob","arguments":"{\"a\":1}"}],"usage":{"input_tokens":3,"output_tokens":4}}`,
+		want: llm.Reply{Text: "Hi", Calls: []llm.CallData{llm.NewCall("call_1", "glob", `{"a":1}`)}, Finish: llm.FinishTools, Usage: llm.Usage{InputTokens: 3, OutputTokens: 4}},
+	}, {
+		name: "an end that is [DONE] alone, behind a text and a whole call",
+		events: `{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}
+` + look + `
+{"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":1,"delta":"{}"}
+[DONE]`,
+		want: llm.Reply{Text: "Hi", Calls: []llm.CallData{llm.NewCall("call_1", "glob", `{}`)}, Finish: llm.FinishTools},
+	}, {
 		name: "of raw reasoning and a summary there is one",
 		events: `{"type":"response.reasoning_text.delta","item_id":"rs_1","delta":"hm"}
 {"type":"response.reasoning_summary_text.delta","item_id":"rs_1","summary_index":0,"delta":"He thinks."}
@@ -175,7 +187,11 @@ func TestEventsBecomeAReply(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			events := strings.ReplaceAll(tt.events, "\n\t\t\t", " ")
-			reply, err := llmtest.Collect(t.Context(), t, scripted(t, raw(events)), llmtest.Request())
+			line := raw(events)
+			if whole, ok := strings.CutPrefix(events, "RAW"); ok {
+				line = string(marshal(map[string]string{"raw": whole}))
+			}
+			reply, err := llmtest.Collect(t.Context(), t, scripted(t, line), llmtest.Request())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,6 +219,8 @@ func TestEventsThatAreErrors(t *testing.T) {
 		{"a conversation that is too long", `{"type":"error","code":"context_length_exceeded","message":"too long"}`,
 			llm.ProviderError{Code: "context_length_exceeded", Message: "too long", Hint: "start a new one"}},
 		{"an error of a proxy", `{"error":{"message":"upstream is gone","code":502}}`, llm.ProviderError{Status: 502, Code: "502", Message: "upstream", Retryable: true}},
+		{"[DONE] behind half a call", `{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","arguments":"","call_id":"call_1","name":"glob"}}
+[DONE]`, llm.ProviderError{Message: "ended early", Retryable: true}},
 		{"half an answer", `{"type":"response.output_text.delta","output_index":0,"delta":"and"}`, llm.ProviderError{Message: "ended early", Retryable: true}},
 		{"no JSON", "{]", llm.ProviderError{Message: "not in the format", Retryable: true}},
 		{"too many calls", strings.Repeat(`{"type":"response.output_item.added","item":{"type":"function_call","name":"x","id":"N"}}`+"\n", llm.MaxCalls+1),

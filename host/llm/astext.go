@@ -1,0 +1,97 @@
+package llm
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// CallAsText is the name of the brief that tells a model that it has written a call as text.
+const CallAsText = "call_as_text"
+
+// maxCallText limits the text in which a call is looked for.
+const maxCallText = 256 << 10
+
+// callStarts matches the beginnings of calls: as the templates of models write them, as its first
+// group, or as JSON, as its second.
+var callStarts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?m)(?:^|[.!?:>])[ \t]*(" +
+		`<(?:\w+:)?(?:tool_calls?|function_calls?|tool_use|invoke)\b|<function[= ]|` + // Hermes, Qwen, GLM, MiniMax, Llama
+		`<\s?[|｜]\s?(?:tool|DSML|python_tag|START_ACTION|action_start)|` + // Kimi, DeepSeek, Granite, Phi, Llama, Command, InternLM
+		`<\|channel\|>commentary|\[TOOL_CALLS\]|functools\[|` + // gpt-oss; Mistral; Phi
+		"\\[\\w+\\(.*\\)\\]$|Action:.*\n+Action Input:|```tool_)|" + // Llama; ReAct; Gemma
+		`(?:^|>)[ \t]*([{\[]\s*[{"])`)
+})
+
+// callEnds matches the end of a call, whose last marks some servers swallow.
+var callEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:[>})\\]`]|<parameter[= ][^<>]*>[^<]*)$") })
+
+// CallAsText is the tool that a reply without calls calls in its text, or in its reasoning where
+// there is no text, as models do whose calls the server does not know. It is empty if the text
+// explains a call: with words behind it, or with a code fence around it and words before it.
+func (r Reply) CallAsText(tools []tool.Definition) string {
+	text := r.Text
+	for i := 0; i < len(r.Parts) && strings.TrimSpace(r.Text) == ""; i++ {
+		text += r.Parts[i].Text
+	}
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, "```") && !strings.HasPrefix(text, "```tool_") && strings.HasSuffix(text, "```") && strings.Count(text, "```") == 2 {
+		_, text, _ = strings.Cut(strings.TrimSuffix(text, "```"), "\n")
+		text = strings.TrimSpace(text)
+	}
+	if len(text) > maxCallText || !callEnds().MatchString(text) {
+		return ""
+	}
+	offered := func(name string) bool {
+		return slices.ContainsFunc(tools, func(d tool.Definition) bool { return d.Name == name })
+	}
+	for _, at := range callStarts().FindAllStringSubmatchIndex(text, 20) {
+		start := max(at[2], at[4])
+		name, call := "", text[start:]
+		switch inFence := strings.Count("\n"+text[:start], "\n```")%2 == 1; {
+		case inFence:
+		case at[4] >= 0:
+			var value any
+			if json.Unmarshal([]byte(repaired(call)), &value) == nil {
+				name = calledIn(value, offered)
+			}
+		default: // the name is one of the first words
+			words := strings.FieldsFunc(call[:min(len(call), 400)], func(r rune) bool { return !tool.ValidName(string(r)) })
+			if i := slices.IndexFunc(words, offered); i >= 0 {
+				name = words[i]
+			}
+		}
+		if name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// calledIn is the tool that a JSON value calls, in the forms of models and of APIs.
+func calledIn(value any, offered func(string) bool) (called string) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			called = cmp.Or(called, calledIn(element, offered))
+		}
+	case map[string]any:
+		has := func(key string) bool { return v[key] != nil }
+		for _, key := range []string{"name", "tool", "tool_name", "action", "function"} {
+			name, _ := v[key].(string)
+			name = name[strings.LastIndexAny(name, ".:")+1:]
+			if offered(name) && !has("description") && slices.ContainsFunc([]string{"arguments", "parameters", "args", "input", "action_input"}, has) {
+				return name // with a description, it would be the definition of a tool
+			}
+		}
+		for _, key := range []string{"function", "function_call", "tool_call", "tool_calls"} {
+			called = cmp.Or(called, calledIn(v[key], offered))
+		}
+	}
+	return called
+}

@@ -1,0 +1,51 @@
+package provider
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/llm"
+)
+
+// tooLong matches what servers say, or have as a code, of a conversation that does not fit into
+// the context of the model. Few have a code for it, and some send it with the status 500.
+var tooLong = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?i)" + strings.Join([]string{
+		`context_(length|window)_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached`, // OpenAI, Groq, Cerebras; Copilot; GitHub
+		`exceed_context_size|context (length|size|window) (has been |is |was )?exceeded`,         // llama.cpp, MLX
+		`ContextWindowExceeded`,                             // LiteLLM
+		`max(imum)? context (length|limit)( is| of|:)? ?\d`, // OpenAI, vLLM, DeepSeek, OpenRouter, Fireworks
+		`exceed(s|ed)? (the )?((this )?model.?s |available |max(imum)? )*context (length|size|window|limit)`, // OpenAI, llama.cpp, Ollama, SGLang, Anthropic
+		`(greater|longer) than the (model.?s )?(context length|maximum model length)`,                        // LM Studio, SGLang, Together, vLLM
+		`context (length|size|limit) (of only|of|is) [\d,]+ tokens|n_keep[ ()\d]*>= n_ctx`,                   // LM Studio
+		`prompt (\(\d+ tokens\) )?(is )?too long|input is too long for requested model`,                      // Anthropic, Ollama, vLLM; Bedrock
+		`input tokens? (count )?(\(\d+\) )?exceeds? (the )?(configured |maximum )`,                           // Google, OpenAI, Bedrock
+		`maximum prompt length is \d|prompt token count of \d+ exceeds`,                                      // xAI; Copilot
+		`reduce the length of the (input )?(messages|prompt)`,                                                // Groq, Cerebras
+		`too large for model with \d+ maximum context|range of input length should be`,                       // Mistral; DashScope
+		`context window exceeds limit|exceeded model token limit|prompt exceeds max length`,                  // MiniMax; Moonshot; GLM
+		`inputs\W* (must have less than \d+ tokens|tokens \+ \W?max_new_tokens\W? must be)`,                  // TGI, Together
+		`total number of tokens in the prompt|too many tokens: size limit exceeded`,                          // Cohere
+	}, "|"))
+})
+
+// notTooLong matches limits of another kind, of which some servers speak in the same words: how
+// long the answer may be, and how many tokens an account may send in a time.
+var notTooLong = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(: |- )\W*max_\w*tokens\b|rate.?limit|quota|too many requests|throttl|per (min|hour|day)`)
+})
+
+// overflows reports whether an error says that the conversation does not fit into the context.
+// If it does, the error says so in our words, too.
+func overflows(e *llm.ProviderError, said Said) bool {
+	text := cmp.Or(said.Message, e.Message)
+	text = said.Code + " " + said.Kind + ": " + text[:min(len(text), maxErrorBytes)]
+	if !tooLong().MatchString(text) || notTooLong().MatchString(text) {
+		return false
+	}
+	e.Code, e.Retryable = llm.ContextExceeded, false
+	e.Hint = "the conversation does not fit into the context of the model: start a new one, or lower history_char_budget; a server of your own may load the model with a larger context"
+	return true
+}
