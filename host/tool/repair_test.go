@@ -7,19 +7,21 @@ import (
 	"testing"
 )
 
+// repairSchema has arguments of which a value can mean one thing, and others.
+const repairSchema = `{"type":"object","$defs":{"count":{"type":"integer"}},"properties":{
+	"path":{"type":"string"},"n":{"type":"integer"},"x":{"type":"number"},"b":{"type":"boolean"},
+	"null":{"type":["integer","null"]},"few":{"enum":["a",null]},"fewer":{"enum":["a"]},"free":{},
+	"ref":{"$ref":"#/$defs/count"},"all":{"allOf":[{"type":"integer"},{"minimum":3}]},
+	"any":{"anyOf":[{"type":"integer"},{"type":"null"}]},"one":{"oneOf":[{"type":"integer"},{"type":"boolean"}]},
+	"either":{"type":["integer","boolean"]},"text":{"type":["string","integer"]},"listed":{"type":["string","array"]},"digits":{"enum":["1",2]},
+	"half":{"anyOf":[{"type":"object","properties":{"k":{"const":1},"v":{"type":"integer"}},"required":["k"]},{"type":"object","properties":{"k":{"const":2},"v":{"type":"string"}},"required":["k"]}]},
+	"list":{"type":"array","items":{"type":"integer"}},
+	"deep":{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"list":{"type":"array","items":{"$ref":"#/properties/deep"}}},"required":["path"]},
+	"more":{"type":"object","additionalProperties":{"type":"integer"}}
+},"required":["path"],"additionalProperties":false}`
+
 func TestArgumentsAreRepairedWhereTheyMeanOneThing(t *testing.T) {
-	const schema = `{"type":"object","$defs":{"count":{"type":"integer"}},"properties":{
-		"path":{"type":"string"},"n":{"type":"integer"},"x":{"type":"number"},"b":{"type":"boolean"},
-		"null":{"type":["integer","null"]},"few":{"enum":["a",null]},"fewer":{"enum":["a"]},"free":{},
-		"ref":{"$ref":"#/$defs/count"},"all":{"allOf":[{"type":"integer"},{"minimum":3}]},
-		"any":{"anyOf":[{"type":"integer"},{"type":"null"}]},"one":{"oneOf":[{"type":"integer"},{"type":"boolean"}]},
-		"either":{"type":["integer","boolean"]},"text":{"type":["string","integer"]},"listed":{"type":["string","array"]},"digits":{"enum":["1",2]},
-		"half":{"anyOf":[{"type":"object","properties":{"k":{"const":1},"v":{"type":"integer"}},"required":["k"]},{"type":"object","properties":{"k":{"const":2},"v":{"type":"string"}},"required":["k"]}]},
-		"list":{"type":"array","items":{"type":"integer"}},
-		"deep":{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"list":{"type":"array","items":{"$ref":"#/properties/deep"}}},"required":["path"]},
-		"more":{"type":"object","additionalProperties":{"type":"integer"}}
-	},"required":["path"],"additionalProperties":false}`
-	s := compile(t, schema)
+	s := compile(t, repairSchema)
 	for name, c := range map[string]struct{ in, want string }{ // without the path; no want: it stays
 		"null for what can be left out":       {`"n":null,"b":null,"fewer":null,"deep":null`, ``},
 		"null that is allowed":                {`"null":null,"few":null,"free":null,"any":null`, "-"},
