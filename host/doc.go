@@ -144,7 +144,8 @@
 //
 // A tool.Definition is what the model sees, a tool.Manifest what a package asks
 // for, a capability one thing that it asks for. A tool.Call is what a caller wants;
-// dispatch carries it out, and a call on its way is pending. A tool.Hint says what
+// dispatch carries it out, and a call on its way is pending. To repair a call is to
+// write it as the model means it, before it is recorded. A tool.Hint says what
 // can be done about a failure, as data.
 //
 // A policy.Decision is the answer, a policy.Grant what the guest gets. A layer is

@@ -18,6 +18,8 @@ import (
 // Tools is what the loop needs of the tools; the dispatcher has it.
 type Tools interface {
 	Definitions() []tool.Definition
+	// Repair returns the name and the arguments that a model means by its own.
+	Repair(ctx context.Context, name, args string) (string, string)
 	// CallAll carries out the calls of one step, and records them. Their results
 	// are in the order of the calls, each with limit for its LimitMessage; an error
 	// ends the turn.
@@ -259,6 +261,11 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	for i := range reply.Calls {
 		t.name(&reply.Calls[i])
+		call := &reply.Calls[i].Function
+		sent := *call
+		if call.Name, call.Arguments = t.a.opts.Tools.Repair(ctx, sent.Name, sent.Arguments); call.Sent == nil && *call != sent {
+			call.Sent = &sent
+		}
 	}
 	var drafts []session.Draft
 	calls := reply.Calls

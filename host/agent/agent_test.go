@@ -153,6 +153,10 @@ func (ts *tools) Expect(name string) { ts.expected = append(ts.expected, name) }
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
+func (ts *tools) Repair(_ context.Context, name, args string) (string, string) {
+	return strings.TrimPrefix(name, "functions."), args
+}
+
 func (ts *tools) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ts.got = append(ts.got, calls...)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
@@ -941,4 +945,35 @@ func TestACallIsExpectedWhileItIsWritten(t *testing.T) {
 	if diff := cmp.Diff([]string{"ls"}, b.tools.expected); diff != "" || len(b.tools.got) != 0 || end.Reason != session.EndProvider {
 		t.Errorf("%s: %d calls were made, and the tools expected (-want +got):\n%s", end.Reason, len(b.tools.got), diff)
 	}
+}
+
+// The log has what a model sent beside what it means, and the conversation only that.
+func TestACallIsRecordedAsItIsMeantAndAsItWasSent(t *testing.T) {
+	b := newBench(t, Options{}, calls(`a functions.ls {}`, `b functions.ls {"path":"a",}`, `c ls {}`), text("done"))
+	b.run(t.Context(), "go")
+	var sent []string
+	for e := range b.store.all() {
+		if m, ok := e.Message(); ok && m.Kind == llm.ToolCall {
+			call := decode[llm.CallData](t, m.Data).Function
+			got := call.Name + call.Arguments
+			if call.Sent != nil {
+				got += " for " + call.Sent.Name + call.Sent.Arguments
+			}
+			sent = append(sent, got)
+		}
+	}
+	if want := []string{`ls{} for functions.ls{}`, `ls{"path":"a"} for functions.ls{"path":"a",}`, `ls{}`}; !slices.Equal(sent, want) {
+		t.Errorf("the log has %q, want %q", sent, want)
+	}
+	for _, c := range b.tools.got {
+		if c.Tool != "ls" || strings.Contains(string(c.Args), ",") {
+			t.Errorf("it called %s %s", c.Tool, c.Args)
+		}
+	}
+	for _, m := range b.model.asked[1].Messages {
+		if strings.Contains(string(m.Data), "functions.") {
+			t.Errorf("the model is sent %s", m.Data)
+		}
+	}
+	b.checkHistory()
 }

@@ -125,6 +125,10 @@ func (p *Past) add(e session.Event) {
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
 			call.ID = e.Call
+			if call.Function.Sent != nil { // no model is sent that again
+				call.Function.Sent = nil
+				m.Data = tool.Marshal(call)
+			}
 			p.open = append(p.open, call)
 			p.append(m)
 		}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -43,6 +44,20 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	}
 	takeAll()
 	return results, errors.Join(errs...)
+}
+
+// Repair returns the name and the arguments that a model means: see [tool.Bare] and [tool.Schema.Repair].
+func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, string) {
+	entry, ok := d.catalog.Load().Find(name)
+	if bare := tool.Bare(name); bare == tool.ListTools {
+		return bare, args
+	} else if !ok {
+		if entry, ok = d.catalog.Load().Find(bare); !ok {
+			return name, args
+		}
+		name = entry.Name
+	}
+	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
 // Expect says that a call of the tool will probably come: a model is writing one.

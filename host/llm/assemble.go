@@ -283,6 +283,9 @@ func (a *Assembler) Reply() Reply {
 		}
 		call := NewCall(c.id, c.name, repaired(args))
 		call.Function.Dropped = c.dropped
+		if call.Function.Arguments != args {
+			call.Function.Sent = &FunctionData{Name: c.name, Arguments: args}
+		}
 		r.Calls = append(r.Calls, call)
 	}
 	return r

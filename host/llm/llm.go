@@ -133,10 +133,11 @@ type CallData struct {
 // FunctionData is the function of a [CallData].
 type FunctionData struct {
 	Name      string `json:"name"`
-	Arguments string `json:"arguments"` // JSON text as the model sent it; may be malformed
+	Arguments string `json:"arguments"` // JSON text; may be malformed
 	// Dropped is how many bytes of arguments the model sent, where these were too many to
 	// be kept: the call cannot be carried out. 0: Arguments are all.
-	Dropped int `json:"dropped,omitempty"`
+	Dropped int           `json:"dropped,omitempty"`
+	Sent    *FunctionData `json:"sent,omitempty"` // by the model, where Name and Arguments are what it means; nil: they are what it sent
 }
 
 // ResultData is the data of a tool_result message.

@@ -114,6 +114,7 @@ func (l *Log) redactBody(typ Type, was json.RawMessage) json.RawMessage {
 	if typ != TypeToolCall || bytes.Equal(body, was) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
 		return body
 	}
+	call.Function.Sent = nil // its text is not always JSON, in which a secret is found however it is written
 	anew, err := json.Marshal(llm.CallMessage(call))
 	if err != nil {
 		return body // not reached: it was JSON

@@ -82,7 +82,9 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 		"in a list":             `{"headers":["Bearer ` + long + `"]}`,
 		"no JSON":               `key ` + long,
 	} {
-		body, err := json.Marshal(llm.CallMessage(llm.NewCall("c", "t", args)))
+		call := llm.NewCall("c", "t", args)
+		call.Function.Sent = &llm.FunctionData{Name: "t", Arguments: strings.Replace(args, "abcd", `a\\u0062cd`, 1)} // twice in JSON
+		body, err := json.Marshal(llm.CallMessage(call))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +97,7 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range []string{string(store.drafts[0].Body), shown} {
-			if strings.Contains(text, "abcdef") || !strings.Contains(text, "redacted") {
+			if strings.Contains(text, "cdefgh") || !strings.Contains(text, "redacted") {
 				t.Errorf("%s: %s", what, text)
 			}
 		}

@@ -3,8 +3,10 @@ package tool
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
@@ -137,6 +139,18 @@ func (c *Catalog) Find(name string) (*Entry, bool) {
 	}
 	e, ok := c.entries[aliases[name]]
 	return e, ok
+}
+
+var around = sync.OnceValue(func() *regexp.Regexp {
+	const token, edge = `(?:<\|[a-z_]{1,32}\|>)`, "[ \t\r\n\"'`]{0,8}"
+	return regexp.MustCompile("^" + edge + token + `*(?:(?:functions?|tools?|default_api)[.:])?([A-Za-z0-9_-]{1,64})(?:\(\))?(?::[0-9]{1,4})?(?:` +
+		token + `(?:commentary|analysis|final|json)?)*` + edge + "$")
+})
+
+// Bare is the name that a model has written blanks, quotes, brackets, a namespace, the number
+// of the call or tokens of its format around; empty if it is none.
+func Bare(name string) string {
+	return around().ReplaceAllString(around().FindString(name), "$1")
 }
 
 // Names lists the tools in alphabetical order.

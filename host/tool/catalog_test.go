@@ -248,3 +248,20 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 		}
 	}
 }
+
+func TestANameIsTakenOutOfWhatIsAroundIt(t *testing.T) {
+	for name, want := range map[string]string{
+		"grep": "grep", "functions.grep": "grep", "function.grep": "grep", "tools.grep": "grep", "tool:grep": "grep", "default_api:grep": "grep", "functions.File_Read": "File_Read",
+		"grep:0": "grep", "grep:12": "grep", "functions.grep:0": "grep", "grep()": "grep", " grep": "grep", "grep \n": "grep", `"grep"`: "grep", "`grep`": "grep",
+		"grep<|channel|>commentary": "grep", "grep<|channel|>": "grep", "functions.grep<|channel|>commentary<|constrain|>json": "grep", "<|tool|>grep": "grep", "<|a|><|b|>grep": "grep",
+		"mcp__x__grep": "mcp__x__grep", "functions": "functions",
+
+		"": "", "functions.": "", "functions.functions.grep": "", "grep:": "", "grep:x": "", "grep:00000": "", "grep(x)": "", "grep grep": "", "grep,glob": "", "file.read": "",
+		"grep<|channel|>file_read": "", "grep<|channel|": "", "grep<channel>": "", "grep{}": "", "x.grep": "", "functions/grep": "", "multi_tool_use.grep": "",
+		"gr\u0435p": "", "\u00a0grep": "", "grep\u200b": "", "\u202egrep": "", "gre\u212a": "", "\x00grep": "", "\x1b[mgrep": "", "\uff47rep": "", strings.Repeat(" ", 1<<20) + "x": "",
+	} {
+		if got := Bare(name); got != want {
+			t.Errorf("%.40q is %q, want %q", name, got, want)
+		}
+	}
+}

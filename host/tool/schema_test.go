@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -532,11 +533,13 @@ func TestSchemaNamesItsArguments(t *testing.T) {
 // FuzzCheck: what is accepted is an object in canonical form that is accepted
 // again unchanged, and that every JSON reader reads alike.
 func FuzzCheck(f *testing.F) {
-	for _, args := range []string{`{}`, `{"path":"a","limit":3}`, `{"path":"\ud800","edits":[{"old":"x"}]}`, `{"a":1e400}`, `{"a":{"b":[1,{"c":null}]}}`, `[[`, `{"a":1,"\u0061":2}`} {
+	for _, args := range []string{`{}`, `{"path":"a","limit":3}`, `{"path":"5","limit":5.0,"maybe":null,"level":null}`, `{"edits":"[{\"old\":\"x\",\"line\":\"1\"}]"}`, `{"path":"\ud800","edits":[{"old":"x"}]}`, `{"a":1e400}`, `{"a":{"b":[1,{"c":null}]}}`, `[[`, `{"a":1,"\u0061":2}`} {
 		f.Add(readSchema, args)
 		f.Add(treeSchema, args)
+		f.Add(repairSchema, args)
 		f.Add(`{"type":"object"}`, args)
 	}
+	f.Add(repairSchema, `{"path":"5","n":5.0,"x":1e1,"null":null,"few":null,"free":"5","any":null,"one":true,"either":5,"text":"5","listed":"[1]","half":{"k":2,"v":"2"},"deep":{"path":"{}","list":[]},"more":{"a":2.0}}`)
 	f.Fuzz(func(t *testing.T, schema, args string) {
 		s, err := CompileSchema(json.RawMessage(schema))
 		if err != nil {
@@ -556,6 +559,13 @@ func FuzzCheck(f *testing.F) {
 		again, err := s.Check(t.Context(), got)
 		if err != nil || string(again) != string(got) {
 			t.Errorf("%q became %q, %v", got, again, err)
+		}
+		// What fits means the same when it is repaired.
+		repaired := s.Repair(t.Context(), json.RawMessage(args))
+		_, was, err := decode([]byte(args))
+		_, is, errNow := decode(repaired)
+		if len(bytes.TrimSpace([]byte(args))) > 0 && (err != nil || errNow != nil || string(Marshal(is)) != string(Marshal(was))) {
+			t.Errorf("%q was repaired to %q", args, repaired)
 		}
 	})
 }

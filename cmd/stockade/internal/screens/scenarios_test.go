@@ -249,6 +249,30 @@ var scenarios = []scenario{{
 		}
 		s.presses("Up")
 		looks("the last prompt again")
+		// The end is torn, or lost; what comes after it answers no question.
+		s.presses("C-c")
+		s.sends("\x1b[200~torn\x1b[20")
+		s.sends("1~")
+		s.types(" and more")
+		s.until(`^> torn and more$`)
+		s.presses("C-c")
+		s.sends("\x1b[200~lost \xf0\x9f")
+		s.sends("\x90\x90\x1b[13;2ua goat")
+		s.until(`(?s)^> lost 🐐$\s*^  a goat$`)
+		s.presses("C-c")
+		s.answers(calls("", bash("touch made")), text("Not made."))
+		s.says("make it")
+		s.until(question)
+		s.settles()
+		s.sends("\x1b[200~is it\x1b[20")
+		s.until(`^> is it$`)
+		s.sends("1 safe?\r")
+		s.sends("y")
+		s.until(`(?s)^> is it1 safe\?$\s*^  y$`)
+		s.settles()
+		s.presses("Escape")
+		s.unless(`is it`)
+		s.chooses("n", `Not made`)
 	},
 }, {
 	name: "typing",

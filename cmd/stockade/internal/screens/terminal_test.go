@@ -202,6 +202,12 @@ func (s *screen) pastes(text string) {
 	s.tell(text, "load-buffer", "-b", "pasted", "-", ";", "paste-buffer", "-p", "-d", "-b", "pasted", "-t", "s")
 }
 
+// sends sends bytes as a terminal may, in one piece.
+func (s *screen) sends(bytes string) {
+	s.t.Helper()
+	s.presses(append([]string{"-H"}, strings.Fields(fmt.Sprintf("% x", bytes))...)...)
+}
+
 // resizes gives the terminal another size.
 func (s *screen) resizes(z size) {
 	s.t.Helper()

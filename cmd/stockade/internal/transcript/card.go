@@ -24,6 +24,7 @@ type record struct {
 	call
 	proposed  session.Event
 	arguments json.RawMessage
+	sent      *llm.FunctionData
 	intent    *session.Intent
 }
 
@@ -72,7 +73,7 @@ func recordOf(e session.Event, number int) *record {
 	r := &record{call: call{id: e.Call, number: number, name: "(deleted)"}, proposed: e}
 	var data llm.CallData
 	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
-		r.name, r.arguments = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments)
+		r.name, r.arguments, r.sent = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments), data.Function.Sent
 		r.args, r.reads = mainArgs(data.Function.Name, r.arguments), reads(data.Function.Name, r.arguments)
 	}
 	return r
@@ -119,6 +120,9 @@ func (t *Transcript) card(r *record) (out []string) {
 	}
 	add("answer", t.verdict(c))
 	quoted("arguments", cmp.Or(fieldText(r.arguments), string(r.arguments)))
+	if r.sent != nil {
+		quoted("as the model sent it", r.sent.Name+" "+r.sent.Arguments)
+	}
 	if c.said != nil {
 		out = append(out, p.style(terminal.Bold, below+"said"))
 		out = append(out, c.said...)

@@ -78,9 +78,11 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	}
 	out := &drawing{File: o.Out}
 	m.region.draws = out.times.Load
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
+	in := &keys{File: o.In, in: o.In, pastes: make(chan string, 256)} // more than one piece can hold
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithFilter(in.filter), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
 		tea.WithFPS(120),             // for as short a time what has scrolled stands below, too
 		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
+	in.send = program.Send
 	work, stop := context.WithCancelCause(ctx)
 	var busy sync.WaitGroup
 	busy.Go(func() {

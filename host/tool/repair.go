@@ -1,0 +1,97 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Repair returns the arguments with values in the types that the schema asks for, where they
+// can mean one thing only. null for what may be left out is left out; 5.0 and 1e1 for an
+// integer are 5 and 10; a text is the number, truth, object or list that it holds; null and
+// "" for all arguments are {}. What fits the schema means the same afterwards. All else
+// stays, for [Schema.Check] to refuse.
+func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessage {
+	c, err := s.compiled()
+	if err != nil || len(args) > maxArgsBytes || CheckJSON(args) != nil {
+		return args
+	}
+	was, _, err := decode(args)
+	w, repaired := &walk{ctx: ctx, left: maxEffort, leftovers: c.leftovers}, any(map[string]any{})
+	if was != nil && was != "" {
+		repaired = w.repair(c.root, was, 0)
+	}
+	if out := Marshal(repaired); err == nil && w.err == nil && string(out) != string(Marshal(was)) {
+		return out
+	}
+	return args
+}
+
+// repair returns the value, whose numbers are json.Number, as the schema asks for it.
+func (w *walk) repair(n *node, value any, depth int) any {
+	if n == nil || depth > maxDepth || !w.spend(1+len(n.all)+len(n.any)+len(n.one)) {
+		return value
+	}
+	subs := append([]*node{n.ref}, n.all...)
+	for _, some := range [][]*node{n.any, n.one} { // of which one can be null
+		some = slices.DeleteFunc(slices.Clone(some), func(sub *node) bool { return slices.Equal(sub.types, []string{"null"}) })
+		if len(some) == 1 {
+			subs = append(subs, some[0])
+		}
+	}
+	for _, sub := range subs {
+		value = w.repair(sub, value, depth+1)
+	}
+	if types := slices.DeleteFunc(slices.Clone(n.types), func(typ string) bool { return typ == "null" }); len(types) == 1 {
+		value = w.as(types[0], value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, e := range v {
+			sub := n.named[name]
+			if !w.spend(1) || e == nil && sub != nil && !slices.Contains(n.required, name) && w.check(sub, nil, &spot{}, depth, nil) != nil {
+				continue
+			}
+			if sub == nil && n.matching == nil {
+				sub = n.more
+			}
+			out[name] = w.repair(sub, e, depth+1)
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i := len(n.prefix); i < len(v) && w.spend(2); i++ {
+			out[i] = w.repair(n.rest, v[i], depth+1)
+		}
+		return out
+	}
+	return value
+}
+
+// as returns the value in a type, or as it is where it does not mean one thing of that.
+func (w *walk) as(typ string, value any) any {
+	text, _ := value.(string)
+	if number, ok := value.(json.Number); ok {
+		text = number.String()
+	}
+	text = strings.Trim(text, " \t\r\n")
+	if typ == "boolean" {
+		text = strings.ToLower(text)
+	}
+	if typ == "string" || !w.spend(len(text)) || CheckJSON([]byte(text)) != nil {
+		return value
+	}
+	all, plain, err := decode([]byte(text))
+	i, whole := plain.(int64)
+	exact := len(text) <= 16 && -1<<53 < i && i < 1<<53 && (i != 0 || !strings.ContainsAny(text, "eE")) || strings.Trim(text, "-0123456789") == ""
+	switch {
+	case err != nil || !hasType([]string{typ}, plain), typ == "integer" && !(whole && exact):
+		return value
+	case typ == "integer":
+		return json.Number(strconv.FormatInt(i, 10))
+	}
+	return all
+}
