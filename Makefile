@@ -5,6 +5,8 @@ codex         := @openai/codex@0.171.0
 opencode      := opencode-ai@1.18.33
 gemini        := @google/gemini-cli@0.61.0
 vendors       := 'litellm[proxy]==1.108.7' openai==3.57.0 anthropic==2.14.0 google-genai==3.6.1 ollama==0.6.3
+cosign        := github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
+oras          := oras.land/oras/cmd/oras@v1.3.6
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
@@ -253,6 +255,14 @@ REGISTRY ?= /usr/bin/docker-registry
 test-registry: guests helper ## push to, add from and pull from a real registry, REGISTRY (needs docker-registry and git)
 	$(GO) test -count 1 ./host/registry/oci -registry $(REGISTRY)
 	$(GO) test -count 1 -v -run '^TestShare$$' ./cmd/stockade -registry $(REGISTRY)
+
+# What is installed stays in bin. To compile cosign takes three minutes on two cores, so CI
+# does not; what cosign 3.1.3 has left in a registry is in the tests of host/registry/sign.
+.PHONY: test-cosign
+test-cosign: guests helper ## add what oras has pushed and cosign has signed in a real registry (needs docker-registry; compiles both)
+	GOBIN='$(CURDIR)/bin/others' $(GO) install $(cosign)
+	GOBIN='$(CURDIR)/bin/others' $(GO) install $(oras)
+	$(GO) test -count 1 -v -run '^TestShare$$/^others$$' ./cmd/stockade -registry $(REGISTRY) -others '$(CURDIR)/bin/others'
 
 # What is installed stays in bin.
 .PHONY: test-providers

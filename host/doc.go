@@ -37,7 +37,7 @@
 //	registry/description    what a person says of a command or a plugin that does not say it itself
 //	registry/lock           stockade.lock, the modules of a project
 //	registry/oci            modules and their signatures in OCI registries and layouts
-//	registry/oci/credential logins of registries, from Docker's configuration and its helpers
+//	registry/oci/credential logins of registries, from the files of Docker and podman, and Docker's helpers
 //	registry/sign           DSSE and cosign: who has signed a module
 //	registry/source         the bytes of a module and its signatures, from where a person says they are
 //	registry/store          the modules that were added, by their SHA-256, and what they were approved with

@@ -123,7 +123,11 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 		mounts, err := a.workspaceMounts()
 		return found.Catalog, mounts, name, err
 	}
-	catalog, err := a.fileCatalog(ctx, file)
+	mod, err := readModule(file)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	catalog, err := registry.Catalog(ctx, a.door().Sandbox(), mod)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -137,15 +141,6 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 	}
 	mounts, err := a.flagMounts()
 	return catalog, a.warnMounts(mounts), inner, err
-}
-
-// fileCatalog lists the tools of a module that is named by its path.
-func (a *app) fileCatalog(ctx context.Context, file string) (*tool.Catalog, error) {
-	mod, err := readModule(file)
-	if err != nil {
-		return nil, err
-	}
-	return registry.Catalog(ctx, a.door().Sandbox(), mod)
 }
 
 // readModule reads a module that is named by its path.

@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -40,7 +41,11 @@ const (
 // short is the card before "?", which ends with a blank row if there is room.
 func (c card) short() string {
 	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
-	rows := []string{"", c.head(), c.row("from", r.Record.Source), c.signed()}
+	signed := terminal.Wrap(signedBy(r.Verdict), c.width-titleColumns-4)
+	rows := []string{"", c.head(), c.row("from", r.Record.Source), c.signed(signed[0])}
+	for _, more := range signed[1:] {
+		rows = append(rows, c.row("", more))
+	}
 	if kind := kindOf(r.Record); kind != "" {
 		rows = append(rows, c.row("kind", kind))
 	}
@@ -95,11 +100,11 @@ func (c card) head() string {
 	return c.beside(name, terminal.Dim, words.Bytes(r.Record.Bytes))
 }
 
-// signed says who has signed, and whether that is somebody else than before. A
+// signed is the row that says who has signed, and whether that is somebody else than before. A
 // signature by a key that nobody is known by is none.
-func (c card) signed() string {
+func (c card) signed(by string) string {
 	r := c.review
-	row := c.row("signed by", signedBy(r))
+	row := c.row("signed by", by)
 	switch {
 	case r.Was != nil && r.Was.Signer != r.Record.Signer:
 		return c.beside(row, terminal.Red, "<- before: "+fit(cmp.Or(r.Was.Signer, "nobody"), 24))
@@ -464,12 +469,16 @@ func toolNames(r *registry.Review) (out []string) {
 }
 
 // signedBy says who has signed.
-func signedBy(r *registry.Review) string {
+func signedBy(v trust.Verdict) string {
 	switch {
-	case r.Record.Signer != "":
-		return r.Record.Signer + ", whom you know"
-	case len(r.Verdict.Unknown) > 0:
-		return fmt.Sprintf("a key that you do not know  (%.20s...)", r.Verdict.Unknown[0].ID())
+	case v.Signer != "":
+		return v.Signer + ", whom you know"
+	case len(v.Unknown) > 0:
+		return fmt.Sprintf("a key that you do not know  (%.20s...)", v.Unknown[0].ID())
+	case len(v.Unread) > 0:
+		return "unknown: signed in a form that this program does not read: " + terminal.Line(v.Unread[0])
+	case v.Cosigned:
+		return "a key that you do not know, with cosign"
 	}
 	return "nobody"
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/settings"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // fetch gets a module from where a person says it is. One that a lockfile names is
@@ -39,6 +42,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	done := a.soon("fetching " + ref + " ...")
 	c, err := source.Fetch(ctx, ref, source.Options{
 		Client: out.Fetcher(rules, a.Ceiling, !locked), Credentials: credentials,
+		Warn: func(text string) { a.warn(text, "") },
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
@@ -68,14 +72,42 @@ func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
 	return out, rules, err
 }
 
-// credentials are those that docker has in the home directory of the user's account,
-// wherever HOME leads.
-func (a *app) credentials(ctx context.Context, host string) (credential.Login, error) {
+// credentials are those that docker and podman have: in the home directory of the user's
+// account, wherever HOME leads, and where a variable says, outside of the workspace.
+func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Looked) {
 	home := accountHome
 	if home == nil {
 		home = settings.AccountHome
 	}
-	return credential.Home{Dir: home()}.For(ctx, host)
+	return credential.Home{Dir: home(), Env: a.s.env, InWorkspace: func(path string) bool {
+		rel, err := filepath.Rel(a.Work, path)
+		_, leads := settings.Within(path, a.Work)
+		return leads || err != nil || filepath.IsLocal(rel)
+	}}.For(ctx, host)
+}
+
+// origin is what is known of a module that is no file.
+type origin struct {
+	Manifest string `json:"manifest,omitempty"` // the digest
+	SignedBy string `json:"signed_by"`
+}
+
+// named reads a module that is named by its path, or fetches one that is elsewhere.
+func (a *app) named(ctx context.Context, ref string) (*tool.Module, *origin, error) {
+	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
+		mod, err := readModule(ref)
+		return mod, nil, err
+	}
+	c, err := a.fetch(ctx, ref, false)
+	r, unruled := a.reviewer()
+	if err := cmp.Or(err, unruled); err != nil {
+		return nil, nil, err
+	}
+	mod, v, err := r.Module("", c)
+	if err != nil {
+		return mod, &origin{c.ManifestDigest, err.Error()}, nil
+	}
+	return mod, &origin{c.ManifestDigest, signedBy(v)}, nil
 }
 
 // fetchError says why a module was not fetched or pushed, and what would change that.

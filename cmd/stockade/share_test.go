@@ -21,6 +21,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// With others, the scripts of TestShare run cosign and oras.
+var others = flag.String("others", "", "the `directory` with the programs cosign and oras")
+
 var registryProgram = flag.String("registry", "", "the `program` docker-registry, with which TestShare runs in the place of a registry in this process")
 
 // TestShare runs testdata/registry: what an author, users and a team do with a module,
@@ -29,11 +32,18 @@ var registryProgram = flag.String("registry", "", "the `program` docker-registry
 func TestShare(t *testing.T) {
 	p := inDirectory(t, "testdata/registry")
 	s := sharing{t: t}
-	p.Cmds["registry"], p.Cmds["requests"], p.Cmds["stopwatch"] = s.registry, s.requests, s.stopwatch
+	p.Cmds["registry"], p.Cmds["requests"], p.Cmds["stopwatch"], p.Cmds["image"] = s.registry, s.requests, s.stopwatch, image
+	setup := p.Setup
+	p.Setup = func(env *testscript.Env) error {
+		env.Setenv("OTHERS", *others)
+		return setup(env)
+	}
 	p.Condition = func(cond string) (bool, error) {
 		switch cond {
 		case "real":
 			return *registryProgram != "", nil
+		case "others":
+			return *others != "", nil
 		case "whole":
 			return *whole || *registryProgram != "", nil
 		}

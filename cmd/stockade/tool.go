@@ -66,9 +66,11 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 func newToolInfoCmd(a *app) *cobra.Command {
 	ask, schema := false, false
 	cmd := &cobra.Command{
-		Use: "info TOOL|MODULE|FILE", Short: "Show a tool, a module that was added, or what a file is",
+		Use: "info TOOL|MODULE|FILE|REF", Short: "Show a tool, a module that was added, or what a file is",
 		Long: `Show a tool or a module that was added by its name, or say what a file is. What
-ends in .wasm or has a slash in it is a file, and all else a name.
+ends in .wasm or has a slash in it is a file, and all else a name. REF is as in
+` + "`stockade tool add`" + `: oci://HOST/REPOSITORY:TAG, https://... or an OCI layout.
+What it names is fetched and not kept.
 
 Of a file it says what kind of module it is, what it imports and exports, which
 tools it describes, and whether it runs here, and if not, what would make it.
@@ -82,6 +84,7 @@ nothing granted, and FILE.wasm:TOOL shows one of them.
   stockade tool info weather
   stockade tool info ./module.wasm
   stockade tool info --json ~/Downloads/plugin.wasm | jq .runs
+  stockade tool info oci://registry.example.org/tools/weather:1.2
   stockade tool info ./module.wasm:TOOL`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,11 +94,15 @@ nothing granted, and FILE.wasm:TOOL shows one of them.
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&ask, "ask", false, "ask the module of a file for its tools")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of a tool's arguments")
+	addReachFlag(cmd, a)
 	return cmd
 }
 
 func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) error {
 	file, inner, isFile := registry.SplitPath(name)
+	if strings.Contains(name, "://") {
+		file, inner = name, ""
+	}
 	switch {
 	case schema && a.flags.json:
 		return usageError("--json has the schema in its field `parameters`", "--schema and --json cannot both be given")
@@ -121,7 +128,11 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 		}
 		return t.info(ctx, a, name)
 	}
-	catalog, err := a.fileCatalog(ctx, file)
+	mod, _, err := a.named(ctx, file)
+	if err != nil {
+		return err
+	}
+	catalog, err := registry.Catalog(ctx, a.door().Sandbox(), mod)
 	if err != nil {
 		return err
 	}

@@ -85,17 +85,17 @@ func (a *app) undescribed(c *source.Candidate, ref string, err error) error {
 }
 
 func newToolDescribeCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "describe FILE.wasm", Short: "Write a description of a command or a plugin, to begin with",
+	cmd := &cobra.Command{
+		Use: "describe FILE.wasm|REF", Short: "Write a description of a command or a plugin, to begin with",
 		Long: `Print a few lines of TOML for a command of WASI or a plugin of Extism, which say what
 its tools are. Nothing is run. Change what is not true, and add the module with
 them: ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
 		Example: "  stockade tool describe php.wasm >php.toml",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			mod, err := registry.File(args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mod, _, err := a.named(cmd.Context(), args[0])
 			if err != nil {
-				return usageError("name the file of a module", "%v", err)
+				return err
 			}
 			sample, err := description.Sample(mod)
 			if err != nil {
@@ -105,4 +105,6 @@ them: ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
 			return err
 		},
 	}
+	addReachFlag(cmd, a)
+	return cmd
 }

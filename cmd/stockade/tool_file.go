@@ -27,12 +27,14 @@ const (
 type fileReport struct {
 	file string // as it was named
 	mod  *tool.Module
+	from *origin // nil: it is a file
 	sandbox.Inspection
 }
 
-// infoFile says what a file is, of which nothing is compiled or run.
+// infoFile says what a file is, or a module that is elsewhere. Nothing of it is compiled or
+// run, or kept.
 func (a *app) infoFile(ctx context.Context, file string) error {
-	mod, err := readModule(file)
+	mod, from, err := a.named(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (a *app) infoFile(ctx context.Context, file string) error {
 	if i.Refused == nil {
 		i.Refused = a.Ceiling.PermitsRun(mod)
 	}
-	r := fileReport{file, mod, i}
+	r := fileReport{file, mod, from, i}
 	if a.flags.json {
 		return printJSON(a.s, r.json())
 	}
@@ -55,6 +57,10 @@ func (a *app) showFile(r fileReport) error {
 	a.infoLine("kind", r.Shape.String())
 	a.infoLine("size", words.Bytes(r.mod.Bytes))
 	a.infoLine("sha256", r.mod.Digest)
+	if r.from != nil {
+		a.infoLine("manifest", strings.TrimPrefix(r.from.Manifest, "sha256:"))
+		a.infoLine("signed by", r.from.SignedBy)
+	}
 	if m := r.Manifest; m != nil {
 		a.infoLine("module", m.Name+" "+shownVersion(*m))
 	}
@@ -165,6 +171,9 @@ func (r fileReport) tools() string {
 func (r fileReport) verdict() (text string, hints []string) {
 	if r.Refused != nil {
 		if _, ok := errors.AsType[*admit.LargeError](r.Refused); ok {
+			if r.from != nil {
+				return "once it is added: at its size that takes a person's word", []string{asFlag("stockade tool add --large", r.file)}
+			}
 			return "once it is compiled: at its size that takes a person's word", []string{asFlag("stockade tool compile --large", r.file)}
 		}
 		if e, ok := errors.AsType[*admit.KindError](r.Refused); ok {
@@ -247,11 +256,12 @@ func shownName(name string) string {
 
 // fileJSON is what `tool info --json` prints of a file.
 type fileJSON struct {
-	File        string      `json:"file"`
-	Kind        string      `json:"kind"`
-	Description string      `json:"description"`
-	Bytes       int64       `json:"bytes"`
-	SHA256      string      `json:"sha256"`
+	File        string `json:"file"`
+	Kind        string `json:"kind"`
+	Description string `json:"description"`
+	Bytes       int64  `json:"bytes"`
+	SHA256      string `json:"sha256"`
+	*origin
 	Module      string      `json:"module,omitempty"`
 	Version     string      `json:"version,omitempty"`
 	Imports     []namedJSON `json:"imports"`
@@ -282,7 +292,7 @@ type specJSON struct {
 func (r fileReport) json() fileJSON {
 	out := fileJSON{
 		File: r.file, Kind: r.Shape.Kind.String(), Description: r.Shape.String(), Bytes: r.mod.Bytes, SHA256: r.mod.Digest,
-		Missing: r.Missing, Imports: []namedJSON{}, Exports: []namedJSON{}, Runs: r.Refused == nil,
+		Missing: r.Missing, Imports: []namedJSON{}, Exports: []namedJSON{}, Runs: r.Refused == nil, origin: r.from,
 	}
 	if m := r.Module; m != nil {
 		for _, i := range m.Imports {

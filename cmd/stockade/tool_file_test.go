@@ -95,7 +95,7 @@ func inspected(t *testing.T, code []byte) fileReport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fileReport{"./m.wasm", mod, i}
+	return fileReport{"./m.wasm", mod, nil, i}
 }
 
 // shownFile is what a person sees of a file: what stdout and stderr get.

@@ -375,7 +375,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules)
 		return err
 	}
 	for _, r := range reviews {
-		found := signedBy(r)
+		found := signedBy(r.Verdict)
 		if claim := claims[r]; claim != "" && claim != r.Record.Signer {
 			found += fmt.Sprintf("; %s says %s", registry.LockName, terminal.Line(claim))
 		}

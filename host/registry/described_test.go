@@ -189,6 +189,13 @@ func TestBadDescriptionsLeaveNothing(t *testing.T) {
 	w := newWorld(t)
 	w.addFile("clock", "1.0.0", oneTool("now", ""))
 	before := tree(t, w.dir)
+	for what, e := range map[string]sign.Evidence{"cosign": signedByAda(nil).Evidence, "cosign 3": {Bundles: [][]byte{[]byte("{}")}}, "ours": {Envelopes: [][]byte{[]byte("{}")}}} {
+		c := signedByAda(packed(w))
+		c.Evidence = e
+		if _, err := w.review(c, describedText); err == nil || !strings.Contains(err.Error(), "yours would take the place of that") {
+			t.Errorf("over a description that is signed by %s: %v", what, err)
+		}
+	}
 	for _, tt := range []struct {
 		what string
 		code []byte

@@ -103,13 +103,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // is the module's is a *RefusedError.
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
-	mod := tool.ModuleOf(cmp.Or(q.As, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	// This comes before anything of the module runs, even to ask for its manifest. Errors of a
 	// signature are reported below, where more is known of the module.
-	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}
-	if v, err := r.Trust.Judge(asIs, c.Evidence, r.Now(), trust.Seen{}); err == nil {
-		r.signed(mod, v)
-	}
+	mod, _, _ := r.Module(q.As, c)
 	mod, base, err := r.describe(ctx, mod, q)
 	if err != nil {
 		return nil, err
@@ -167,6 +163,9 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	r.signed(mod, out.Verdict)
 	mod.Version = manifest.Version
 	if ok, why, from := r.Ceiling.PermitsAdd(mod, cmp.Or(c.Repository, PlaceOf(c.Source))); !ok && !q.System {
+		if len(out.Verdict.Unread) > 0 {
+			why += " (or signed in a form that this program does not read: " + out.Verdict.Unread[0] + ")"
+		}
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
@@ -187,6 +186,18 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	// See RATIONALE, "Why does `tool add` compile before it asks?"
 	return out, r.Sandbox.Compile(ctx, mod)
+}
+
+// Module makes a module of a candidate, with the signer that it has before its manifest is
+// known. As is its name; empty: the end of its source. The error is that of its signatures.
+func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.Verdict, error) {
+	mod := tool.ModuleOf(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
+	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}
+	v, err := r.Trust.Judge(asIs, c.Evidence, r.Now(), trust.Seen{})
+	if err == nil {
+		r.signed(mod, v)
+	}
+	return mod, v, err
 }
 
 // signed sets the signer of a module.
@@ -213,7 +224,7 @@ func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (o
 		return nil, "", err
 	}
 	_, own := wasm.CustomSection(m, wasm.ManifestSection)
-	if len(c.Evidence.Envelopes) > 0 || own && len(c.Evidence.Cosign) > 0 {
+	if len(c.Evidence.Envelopes) > 0 || own && len(c.Evidence.Cosign)+len(c.Evidence.Bundles) > 0 {
 		return nil, "", &RefusedError{mod.Name, errors.New("it is signed with a description of its own, and yours would take the place of that"), "add it without --describe"}
 	}
 	return out, c.Digest, nil

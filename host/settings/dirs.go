@@ -85,12 +85,12 @@ func (d Dirs) outside(work string, home func() string) error {
 		home = AccountHome
 	}
 	for _, p := range d.places {
-		real, in := within(p.dir, work)
+		real, in := Within(p.dir, work)
 		if !in {
 			continue
 		}
 		if home := home(); filepath.IsAbs(home) {
-			if usual, _ := within(filepath.Join(home, p.below, "stockade"), work); usual == real {
+			if usual, _ := Within(filepath.Join(home, p.below, "stockade"), work); usual == real {
 				continue
 			}
 		}
@@ -101,9 +101,9 @@ func (d Dirs) outside(work string, home func() string) error {
 	return nil
 }
 
-// within resolves a name as far as it exists, and reports whether it is dir or
+// Within resolves a name as far as it exists, and reports whether it is dir or
 // in it, by whatever name.
-func within(name, dir string) (real string, in bool) {
+func Within(name, dir string) (real string, in bool) {
 	real = Resolve(name)
 	top, err := os.Stat(dir)
 	if err != nil {

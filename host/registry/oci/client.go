@@ -22,7 +22,7 @@ import (
 
 // Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login where
 // there is none. [credential.Home.For] is one.
-type Credentials func(ctx context.Context, host string) (credential.Login, error)
+type Credentials func(ctx context.Context, host string) (credential.Login, credential.Looked)
 
 // Client fetches from and pushes to one registry at a time.
 type Client struct {
@@ -33,6 +33,7 @@ type Client struct {
 	Credentials Credentials
 	// Progress is told how many bytes of the module have arrived; nil: nobody is.
 	Progress func(done, total int64)
+	Warn     func(text string) // is told why a pull goes on without a login; nil: nobody is
 
 	deadline time.Duration // of a pull or a push; 5 minutes; only tests set it
 }
@@ -53,7 +54,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	return &remote.Repository{
 		Reference:            registry.Reference{Registry: ref.Host, Repository: ref.Path},
 		PlainHTTP:            ref.plain(),
-		Client:               &session{http: c.HTTP, ref: ref, origin: origin, credentials: c.Credentials},
+		Client:               &session{http: c.HTTP, ref: ref, origin: origin, credentials: c.Credentials, warn: c.Warn},
 		MaxMetadataBytes:     maxListBytes,
 		ReferrerListMaxPages: 4,
 		SkipReferrersGC:      true, // few registries let their users delete
@@ -62,7 +63,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 
 // explain makes an error out of what a library says: what went wrong, without the
 // addresses of servers that a registry has redirected to, which may hold tokens.
-func explain(ctx context.Context, err error) error {
+func explain(ctx context.Context, to *remote.Repository, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -76,7 +77,7 @@ func explain(ctx context.Context, err error) error {
 		}
 		switch e.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login", e.StatusCode, said)
+			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login%s", e.StatusCode, said, to.Client.(*session).lookedIn())
 		case http.StatusNotFound:
 			return fmt.Errorf("the registry does not have it (%s); see whether the name and the tag are right", said)
 		}

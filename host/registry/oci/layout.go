@@ -199,7 +199,7 @@ func (f *folder) Resolve(_ context.Context, reference string) (ocispec.Descripto
 		is := tag == reference || string(d.Digest) == reference
 		if reference == "" {
 			// Signatures are none of the artifacts that are meant.
-			is = d.ArtifactType != SignatureType && d.ArtifactType != cosignType && !strings.HasPrefix(tag, "sha256-")
+			is = !isSignature(d.ArtifactType) && !strings.HasPrefix(tag, "sha256-")
 		}
 		if tag != "" && len(names) < 10 {
 			names = append(names, shown(tag))
@@ -257,7 +257,7 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 	left := int64(maxReferrersBytes)
 	for _, d := range entries {
 		if d.MediaType != ocispec.MediaTypeImageManifest || d.Annotations[ocispec.AnnotationRefName] != "" ||
-			d.ArtifactType != "" && d.ArtifactType != SignatureType && d.ArtifactType != cosignType ||
+			d.ArtifactType != "" && !isSignature(d.ArtifactType) ||
 			slices.ContainsFunc(found, func(o ocispec.Descriptor) bool { return o.Digest == d.Digest }) {
 			continue
 		}

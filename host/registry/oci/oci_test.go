@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,10 +182,9 @@ var artifacts = []artifact{
 	{"with an artifact type and no configuration", "application/vnd.example.tool", "", layerType, ""},
 	{"in the layout before the CNCF's", "", "application/vnd.module.wasm.config.v1+json", "application/vnd.module.wasm.content.layer.v1+wasm", ""},
 	{"in another of these", "", "application/vnd.wasm.config.v1+json", "application/vnd.wasm.content.layer.v1+wasm", ""},
-	{"as oras does it for any file", "application/vnd.unknown.artifact.v1", "", streamType, ""},
-	{"as a container image", "", ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayerGzip, "its layer is compressed"},
+	{"as oras does it for any file", "application/vnd.unknown.artifact.v1", "", "application/octet-stream", ""},
+	{"as oras does it if nobody says what it is", "application/vnd.unknown.artifact.v1", "", ocispec.MediaTypeImageLayer, ""},
 	{"compressed in another way", "", ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayerZstd, "its layer is compressed"},
-	{"as a tar archive", "", ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayer, "its layer is application/vnd.oci.image.layer.v1.tar"},
 }
 
 // bytesTo pushes a blob, which may be there.
@@ -352,13 +352,17 @@ func TestLayouts(t *testing.T) {
 	if err := cosign(ctx, store, subject, false); err != nil {
 		t.Fatal(err)
 	}
+	const notation = "application/vnd.cncf.notary.signature"
+	if _, err := oras.PackManifest(ctx, store, oras.PackManifestVersion1_1, notation, oras.PackManifestOptions{Subject: &subject}); err != nil {
+		t.Fatal(err)
+	}
 	for _, a := range artifacts[:2] {
 		if err := a.push(ctx, store, "2"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if a, err := ParseLayout(dir + ":1.0.0").Pull(ctx); err != nil || len(a.Evidence.Cosign) != 1 || len(a.Evidence.Envelopes) != 1 {
-		t.Errorf("with a signature of cosign: %+v, %v", a, err)
+	if a, err := ParseLayout(dir + ":1.0.0").Pull(ctx); err != nil || len(a.Evidence.Cosign) != 1 || len(a.Evidence.Envelopes) != 1 || !slices.Contains(a.Evidence.Unread, notation) {
+		t.Errorf("with a signature of cosign and one of notation: %+v, %v", a, err)
 	}
 	if a, err := ParseLayout(dir + ":2").Pull(ctx); err != nil || len(a.Evidence.Envelopes) != 0 {
 		t.Errorf("the artifact of others: %+v, %v", a, err)

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,13 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
 
 	"github.com/stockade-dev/stockade/host/registry/sign"
-	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
 // The media types that are ours, and those of the layers of modules.
@@ -26,11 +27,14 @@ const (
 	envelopeType = "application/vnd.dsse.envelope.v1+json"
 	configType   = "application/vnd.wasm.config.v0+json"
 	layerType    = "application/wasm"
-	streamType   = "application/octet-stream"
 
 	cosignType  = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	payloadType = "application/vnd.dev.cosign.simplesigning.v1+json"
-	cosignName  = "dev.cosignproject.cosign/signature" // of the annotation of a payload
+	// The names of annotations: of a payload of cosign, its signature and the certificate
+	// of the key, and of a bundle, what its statement says.
+	cosignName      = "dev.cosignproject.cosign/signature"
+	certificateName = "dev.sigstore.cosign/certificate"
+	predicateName   = "dev.sigstore.bundle.predicateType"
 )
 
 // Limits on what is read.
@@ -42,11 +46,9 @@ const (
 	maxEvidenceBytes  = 4 << 20 // of all signatures together, with their manifests
 )
 
-var layerTypes = []string{layerType, "application/vnd.wasm.content.layer.v1+wasm", "application/vnd.module.wasm.content.layer.v1+wasm", streamType}
-
 // Artifact is a module as it came.
 type Artifact struct {
-	ManifestDigest string // "sha256:HEX"
+	ManifestDigest string // "sha256:HEX"; of the index, where the reference leads to one
 	Code           []byte
 	Digest         string // the SHA-256 of Code, in hex
 	// Evidence is the signatures that were found; none were verified.
@@ -57,9 +59,10 @@ type Artifact struct {
 func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
 	ctx, cancel := c.begin(ctx)
 	defer cancel()
-	a, err := pull(ctx, c.repository(ref), ref.wanted(), c.Progress)
+	from := c.repository(ref)
+	a, err := pull(ctx, from, ref.wanted(), c.Progress)
 	if err != nil {
-		return nil, fmt.Errorf("pull %s: %w", ref, explain(ctx, err))
+		return nil, fmt.Errorf("pull %s: %w", ref, explain(ctx, from, err))
 	}
 	return a, nil
 }
@@ -76,76 +79,64 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	if err != nil {
 		return nil, err
 	}
-	m, err := manifest(ctx, from, d)
+	image, err := imageOf(ctx, from, d)
+	if err != nil {
+		return nil, fmt.Errorf("its index: %w", err)
+	}
+	m, err := manifest(ctx, from, image)
 	if err != nil {
 		return nil, fmt.Errorf("its manifest: %w", err)
 	}
-	layer, err := moduleOf(m)
-	if err != nil {
-		return nil, err
+	switch n := len(m.Layers); {
+	case m.Subject != nil:
+		return nil, errors.New("it is about another artifact, and not a module")
+	case n == 0 || n > maxLayers:
+		return nil, fmt.Errorf("it has %d layers, and not 1 to %d", n, maxLayers)
 	}
-	// Signatures first: they are small, and where they cannot be had the module is of
-	// no use.
+	// Signatures first: they are small, and where they cannot be had the module is of no
+	// use. They are those of the index, where there is one: it is what others sign.
 	a := &Artifact{ManifestDigest: string(d.Digest)}
 	if a.Evidence, err = signatures(ctx, from, d); err != nil {
 		return nil, fmt.Errorf("its signatures: %w", err)
 	}
-	if a.Code, err = read(ctx, from, layer, admit.MaxBytes, progress); err != nil {
+	if a.Code, err = moduleOf(ctx, from, m.Layers, progress); err != nil {
 		return nil, fmt.Errorf("its module: %w", err)
 	}
-	if !bytes.HasPrefix(a.Code, []byte("\x00asm")) {
-		return nil, errors.New("its layer is no WebAssembly module")
-	}
-	a.Digest = strings.TrimPrefix(string(layer.Digest), "sha256:")
+	a.Digest = fmt.Sprintf("%x", sha256.Sum256(a.Code))
 	return a, nil
 }
 
 // manifest fetches the manifest of one artifact.
 func manifest(ctx context.Context, from place, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
-	switch d.MediaType {
-	case ocispec.MediaTypeImageManifest:
-	case ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json":
-		return m, errors.New("it is an index of several artifacts; name one of them by its digest")
-	default:
-		return m, fmt.Errorf("it is %s, and not an OCI image manifest", shown(d.MediaType))
+	if d.MediaType != ocispec.MediaTypeImageManifest && d.MediaType != dockerManifestType {
+		return m, fmt.Errorf("it is %s, and not the manifest of an image", shown(d.MediaType))
 	}
-	data, err := read(ctx, from, d, maxManifestBytes, nil)
-	if err != nil {
-		return m, err
-	}
-	var other struct {
-		Manifests, FSLayers json.RawMessage
-	}
-	if json.Unmarshal(data, &m) != nil || json.Unmarshal(data, &other) != nil {
-		return m, errors.New("it is not the JSON of a manifest")
-	}
-	switch {
-	case m.SchemaVersion != 2 || m.MediaType != "" && m.MediaType != d.MediaType:
-		return m, fmt.Errorf("it says that it is %s of version %d", shown(m.MediaType), m.SchemaVersion)
-	case other.Manifests != nil || other.FSLayers != nil:
-		return m, errors.New("other programs would take it for an index or for a manifest of another version")
-	}
-	return m, nil
+	err = document(ctx, from, d, &m)
+	return m, err
 }
 
-// moduleOf returns the one layer of a manifest.
-func moduleOf(m ocispec.Manifest) (ocispec.Descriptor, error) {
-	if m.Subject != nil {
-		return ocispec.Descriptor{}, errors.New("it is about another artifact, and not a module")
+// document fetches a manifest or an index.
+func document(ctx context.Context, from place, d ocispec.Descriptor, to any) error {
+	data, err := read(ctx, from, d, maxManifestBytes, nil)
+	if err != nil {
+		return err
 	}
-	if n := len(m.Layers); n != 1 {
-		return ocispec.Descriptor{}, fmt.Errorf("it has %d layers; a module has one", n)
+	var has struct {
+		SchemaVersion                       int
+		MediaType                           string
+		Manifests, Config, Layers, FSLayers json.RawMessage
 	}
-	layer := m.Layers[0]
-	for _, t := range layerTypes {
-		if layer.MediaType == t {
-			return layer, nil
-		}
+	if json.Unmarshal(data, to) != nil || json.Unmarshal(data, &has) != nil {
+		return errors.New("it is not the JSON of a manifest")
 	}
-	if strings.HasSuffix(layer.MediaType, "gzip") || strings.HasSuffix(layer.MediaType, "zstd") {
-		return layer, fmt.Errorf("its layer is compressed (%s), as those of containers are; a module is pushed as it is", shown(layer.MediaType))
+	_, index := to.(*ocispec.Index)
+	switch {
+	case has.SchemaVersion != 2 || has.MediaType != "" && has.MediaType != d.MediaType:
+		return fmt.Errorf("it says that it is %s of version %d", shown(has.MediaType), has.SchemaVersion)
+	case has.FSLayers != nil || index && (has.Config != nil || has.Layers != nil) || !index && has.Manifests != nil:
+		return errors.New("other programs would take it for an index or for a manifest of another version")
 	}
-	return layer, fmt.Errorf("its layer is %s, and not %s", shown(layer.MediaType), layerType)
+	return nil
 }
 
 // read fetches what a descriptor describes, and returns exactly that.
@@ -205,8 +196,7 @@ func signatures(ctx context.Context, from place, subject ocispec.Descriptor) (si
 	var refs []ocispec.Descriptor
 	err := from.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
-			// Some registries put the type of the configuration there.
-			if d.ArtifactType == SignatureType || d.ArtifactType == cosignType || d.ArtifactType == "" || d.ArtifactType == ocispec.MediaTypeEmptyJSON {
+			if slices.Contains(readTypes, d.ArtifactType) || isSignature(d.ArtifactType) {
 				refs = append(refs, d)
 			}
 		}
@@ -240,20 +230,48 @@ func signatures(ctx context.Context, from place, subject ocispec.Descriptor) (si
 	return e.found, nil
 }
 
+// readTypes are the types of referrers that are fetched. Some registries list that of the
+// configuration.
+var readTypes = []string{SignatureType, sign.BundleType, cosignType, ocispec.MediaTypeEmptyJSON, ""}
+
+// isSignature reports whether the type of an artifact is that of a signature in any form.
+func isSignature(kind string) bool {
+	kind = strings.ToLower(kind)
+	return slices.ContainsFunc([]string{"sig", "notary", "gpg", "pgp", "dsse"}, func(word string) bool { return strings.Contains(kind, word) })
+}
+
+// unread notes a form that is not read, if it is one of signatures.
+func (e *evidence) unread(form string) {
+	if form = shown(form); isSignature(form) && !slices.Contains(e.found.Unread, form) {
+		e.found.Unread = append(e.found.Unread, form)
+	}
+}
+
 // referrer reads one referrer; it may turn out to be no signature.
 func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) error {
-	if d.MediaType != ocispec.MediaTypeImageManifest && d.ArtifactType != SignatureType {
-		return nil // of others, which may be of any kind
+	if !slices.Contains(readTypes, d.ArtifactType) || d.MediaType != ocispec.MediaTypeImageManifest && d.ArtifactType != SignatureType {
+		e.unread(d.ArtifactType) // of others, which may be of any kind and size
+		return nil
 	}
 	m, err := e.manifest(ctx, d)
 	if err != nil {
 		return err
 	}
-	kind := m.ArtifactType
-	if kind == "" {
-		kind = m.Config.MediaType
-	}
-	if kind != SignatureType && kind != cosignType {
+	kind := cmp.Or(m.ArtifactType, m.Config.MediaType)
+	var layerType string
+	var to *[][]byte
+	switch kind {
+	case SignatureType:
+		layerType, to = envelopeType, &e.found.Envelopes
+	case sign.BundleType:
+		if says := m.Annotations[predicateName]; says != "" && says != sign.CosignPredicate { // such as a list of parts, of any size
+			e.unread("a sigstore attestation of " + says)
+			return nil
+		}
+		layerType, to = sign.BundleType, &e.found.Bundles
+	case cosignType:
+	default:
+		e.unread(kind)
 		return nil
 	}
 	if m.Subject == nil || m.Subject.Digest != subject.Digest {
@@ -262,17 +280,17 @@ func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) 
 	if kind == cosignType {
 		return e.payloads(ctx, m)
 	}
-	if len(m.Layers) != 1 || m.Layers[0].MediaType != envelopeType {
-		return fmt.Errorf("the referrer %s is not one layer of %s", d.Digest, envelopeType)
+	if len(m.Layers) != 1 || m.Layers[0].MediaType != layerType {
+		return fmt.Errorf("the referrer %s is not one layer of %s", d.Digest, layerType)
 	}
 	data, err := e.read(ctx, m.Layers[0])
 	if err != nil {
 		return err
 	}
 	if !json.Valid(data) {
-		return fmt.Errorf("the envelope in the referrer %s is not JSON", d.Digest)
+		return fmt.Errorf("the signature in the referrer %s is not JSON", d.Digest)
 	}
-	e.found.Envelopes = append(e.found.Envelopes, data)
+	*to = append(*to, data)
 	return nil
 }
 
@@ -286,6 +304,9 @@ func (e *evidence) payloads(ctx context.Context, m ocispec.Manifest) error {
 		data, err := e.read(ctx, layer)
 		if err != nil {
 			return err
+		}
+		if layer.Annotations[certificateName] != "" {
+			e.unread("cosign with a certificate")
 		}
 		e.found.Cosign = append(e.found.Cosign, sign.Cosign{Payload: data, Signature: signature})
 	}

@@ -34,9 +34,11 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 	}
 	ctx, cancel := c.begin(ctx)
 	defer cancel()
-	d, err := push(ctx, c.repository(ref), ref.Tag, module, meta, envelopes)
+	to := c.repository(ref)
+	to.Client.(*session).push = true
+	d, err := push(ctx, to, ref.Tag, module, meta, envelopes)
 	if err != nil {
-		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, err))
+		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, to, err))
 	}
 	return d, nil
 }

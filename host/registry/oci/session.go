@@ -30,8 +30,14 @@ type session struct {
 	ref         Reference
 	origin      network.Origin // of the registry
 	credentials Credentials
+	warn        func(text string)
+	push        bool // which does not go on without a login
 
-	authorization string // the header, once the registry has asked; a pull is one goroutine
+	// Of one goroutine, which a pull and a push are.
+	authorization string            // the header, once the registry has asked
+	challenges    []string          // with which it has asked
+	login         *credential.Login // nil: nobody has looked for it; zero: there is none that is used
+	looked        credential.Looked
 }
 
 // Do implements remote.Client.
@@ -45,26 +51,42 @@ func (s *session) Do(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Authorization", s.authorization)
 	}
 	resp, err := s.send(req)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized {
-		return resp, err
-	}
-	if !s.own(resp.Request.URL) {
-		return resp, nil // a redirect has led there: nothing is told to it
-	}
-	_ = resp.Body.Close()
-	if s.authorization, err = s.authorize(req.Context(), resp.Header.Values("WWW-Authenticate")); err != nil {
-		return nil, err
-	}
-	if req.Body != nil && req.Body != http.NoBody {
-		if req.GetBody == nil {
-			return nil, errors.New("the registry asks for a login when it is too late for that")
+	for first := true; err == nil && s.own(resp.Request.URL); first = false { // where a redirect has led, nothing is told
+		var why error
+		if status := resp.StatusCode; status == http.StatusUnauthorized && first {
+			s.challenges = resp.Header.Values("WWW-Authenticate")
+		} else if why = fmt.Errorf("the registry refuses it (status %d)", status); s.authorization == "" || status != http.StatusUnauthorized && status != http.StatusForbidden {
+			return resp, nil
 		}
-		if req.Body, err = req.GetBody(); err != nil {
-			return nil, err
+		header, failed := s.authorize(req.Context(), why)
+		if failed != nil && why != nil {
+			return resp, nil
 		}
+		_ = resp.Body.Close()
+		if failed != nil {
+			return nil, fmt.Errorf("%w%s", failed, s.lookedIn())
+		}
+		s.authorization = header
+		req.Header.Set("Authorization", header)
+		if req.Body != nil && req.Body != http.NoBody {
+			if req.GetBody == nil {
+				return nil, errors.New("the registry asks for a login when it is too late for that")
+			}
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		resp, err = s.send(req)
 	}
-	req.Header.Set("Authorization", s.authorization)
-	return s.send(req)
+	return resp, err
+}
+
+// lookedIn says in which files a login was looked for.
+func (s *session) lookedIn() string {
+	if s.looked.Files == nil {
+		return ""
+	}
+	return "; a login was looked for in " + strings.Join(s.looked.Files, ", ")
 }
 
 // own reports whether a URL is one of the registry.
@@ -94,17 +116,42 @@ func (s *session) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// authorize returns the header with which a registry that sends these challenges can
-// be asked again.
-func (s *session) authorize(ctx context.Context, challenges []string) (string, error) {
-	var login credential.Login
-	if s.credentials != nil {
-		var err error
-		if login, err = s.credentials(ctx, s.ref.Host); err != nil {
-			return "", fmt.Errorf("find the login of %s: %w", s.ref.Host, err)
+// authorize returns the header with which the registry can be asked again: with the login, or
+// as nobody where that cannot be had or is refused, which a public repository does to one
+// that has expired. Refused is why the header before was; nil: there was none.
+func (s *session) authorize(ctx context.Context, refused error) (header string, err error) {
+	if s.login == nil {
+		s.login = new(credential.Login)
+		if s.credentials != nil {
+			*s.login, s.looked = s.credentials(ctx, s.ref.Host)
+		}
+		if s.looked.Wrong != nil && *s.login == (credential.Login{}) {
+			refused = errors.New(strings.Join(s.looked.Wrong, ", "))
+		}
+	} else if refused != nil && *s.login == (credential.Login{}) {
+		return "", refused
+	}
+	if refused == nil {
+		if header, refused = s.header(ctx, *s.login); refused == nil || *s.login == (credential.Login{}) {
+			return header, refused
 		}
 	}
-	for _, c := range challenges {
+	if s.push {
+		return "", refused
+	}
+	if header, err = s.header(ctx, credential.Login{}); err != nil {
+		return "", err
+	}
+	*s.login = credential.Login{}
+	if s.warn != nil {
+		s.warn(fmt.Sprintf("no login is used for %s, and the pull goes on as nobody: %v", s.ref.Host, refused))
+	}
+	return header, nil
+}
+
+// header answers the challenges of the registry.
+func (s *session) header(ctx context.Context, login credential.Login) (string, error) {
+	for _, c := range s.challenges {
 		scheme, rest, _ := strings.Cut(c, " ")
 		switch strings.ToLower(scheme) {
 		case "bearer":
@@ -151,13 +198,11 @@ func (s *session) token(ctx context.Context, says map[string]string, login crede
 		return "", fmt.Errorf("the token service %s of the registry is not reached by https", realm.Host)
 	}
 	values := realm.Query()
-	set := func(name, value string) {
-		if value != "" {
-			values.Set(name, value)
+	for _, name := range []string{"service", "scope"} {
+		if says[name] != "" {
+			values.Set(name, says[name])
 		}
 	}
-	set("service", says["service"])
-	set("scope", says["scope"])
 	var req *http.Request
 	if login.IdentityToken != "" {
 		realm.RawQuery = ""

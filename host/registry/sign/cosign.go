@@ -3,6 +3,7 @@ package sign
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ const cosignType = "cosign container image signature"
 // and through its digest of the module that this holds; of no name and no version.
 type CosignStatement struct {
 	// Repository is HOST/REPOSITORY. Docker Hub's is docker.io, which cosign writes as
-	// index.docker.io.
+	// index.docker.io. A bundle says none: it is empty.
 	Repository     string
 	ManifestDigest string // "sha256:HEX"
 }
@@ -26,21 +27,16 @@ func VerifyCosign(c Cosign, keys []PublicKey) (CosignStatement, PublicKey, error
 	if len(c.Payload) > maxBytes {
 		return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: the payload has more than %d bytes", maxBytes)
 	}
-	sig, err := decode64(c.Signature, maxSignatureBytes)
+	sig, err := decode64(c.Signature, maxSignatureBytes) // other kinds of keys make longer ones
+	i := slices.IndexFunc(keys, func(k PublicKey) bool { return k.verify(c.Payload, sig) })
+	if err != nil || i < 0 {
+		return CosignStatement{}, PublicKey{}, ErrNotSigned
+	}
+	s, err := parseCosign(c.Payload)
 	if err != nil {
-		return CosignStatement{}, PublicKey{}, ErrNotSigned // other kinds of keys make longer ones
+		return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: %w", err)
 	}
-	for _, k := range keys {
-		if !k.verify(c.Payload, sig) {
-			continue
-		}
-		s, err := parseCosign(c.Payload)
-		if err != nil {
-			return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: %w", err)
-		}
-		return s, k, nil
-	}
-	return CosignStatement{}, PublicKey{}, ErrNotSigned
+	return s, keys[i], nil
 }
 
 // parseCosign reads a payload. Beside "critical" there may be anything, as its
@@ -50,42 +46,17 @@ func parseCosign(payload []byte) (s CosignStatement, err error) {
 	if err != nil {
 		return s, err
 	}
-	critical, err := take[object](o, "critical", false)
-	if err != nil {
-		return s, err
-	}
-	kind, err := take[string](critical, "type", false)
-	if err != nil {
-		return s, err
-	}
-	if kind != cosignType {
-		return s, fmt.Errorf("it is a %.80q, not a %q", kind, cosignType)
-	}
-	identity, err := take[object](critical, "identity", false)
-	if err != nil {
-		return s, err
-	}
-	image, err := take[object](critical, "image", false)
-	if err != nil {
-		return s, err
-	}
-	repository, err := take[string](identity, "docker-reference", false)
-	if err != nil {
-		return s, err
-	}
-	digest, err := take[string](image, "docker-manifest-digest", false)
-	if err != nil {
-		return s, err
-	}
-	for _, o := range []object{critical, identity, image} {
-		if err := o.unknown(); err != nil {
-			return s, err
-		}
-	}
+	critical := at[object](o, "critical")
+	identity, image, kind := at[object](critical, "identity"), at[object](critical, "image"), at[string](critical, "type")
+	repository, digest := at[string](identity, "docker-reference"), at[string](image, "docker-manifest-digest")
 	if path, hub := strings.CutPrefix(repository, "index.docker.io/"); hub {
 		repository = "docker.io/" + path
 	}
 	switch {
+	case kind != cosignType:
+		return s, fmt.Errorf("it is a %.80q, not a %q", kind, cosignType)
+	case len(critical) != 3 || len(identity) != 1 || len(image) != 1:
+		return s, errors.New("something critical in it is unknown")
 	case !ValidRepository(repository):
 		return s, fmt.Errorf("docker-reference %.80q is not HOST/REPOSITORY in lower case", repository)
 	case !ValidDigest(digest):

@@ -57,21 +57,23 @@ func TestAPayloadOfCosignIsReadStrictly(t *testing.T) {
 		want    CosignStatement
 		says    string
 	}{
-		"as it is":                     {cosignPayload, good, ""},
-		"without optional":             {replaced(`,"optional":null`, ""), good, ""},
-		"with annotations":             {replaced(`null`, `{"creator":"x","timestamp":17}`), good, ""},
-		"from Docker Hub":              {replaced("registry-testing.svc.lan", "index.docker.io/library"), CosignStatement{"docker.io/library/busybox", hash}, ""},
-		"another type":                 {replaced("cosign container image signature", "atomic container signature"), CosignStatement{}, "not a"},
-		"a tag":                        {replaced("busybox", "busybox:1"), CosignStatement{}, "docker-reference"},
-		"no repository":                {replaced("registry-testing.svc.lan/busybox", ""), CosignStatement{}, "docker-reference"},
-		"another hash":                 {replaced("sha256:", "sha512:"), CosignStatement{}, "docker-manifest-digest"},
-		"something critical":           {replaced(`"type":`, `"only":"linux","type":`), CosignStatement{}, `unknown key "only"`},
-		"a second digest":              {replaced(`"docker-manifest-digest":`, `"docker-manifest-digest":"x","docker-manifest-digest":`), CosignStatement{}, "there twice"},
-		"a digest in another case":     {replaced("docker-manifest-digest", "Docker-Manifest-Digest"), CosignStatement{}, "not there"},
-		"two payloads":                 {cosignPayload + cosignPayload, CosignStatement{}, "follows"},
-		"a huge one":                   {cosignPayload + strings.Repeat(" ", 100_000), CosignStatement{}, "more than"},
-		"nothing":                      {"", CosignStatement{}, "not JSON"},
-		"a statement of another maker": {`{"type":"x"}`, CosignStatement{}, `"critical" is not there`},
+		"as it is":                           {cosignPayload, good, ""},
+		"without optional":                   {replaced(`,"optional":null`, ""), good, ""},
+		"with annotations":                   {replaced(`null`, `{"creator":"x","timestamp":17}`), good, ""},
+		"from Docker Hub":                    {replaced("registry-testing.svc.lan", "index.docker.io/library"), CosignStatement{"docker.io/library/busybox", hash}, ""},
+		"another type":                       {replaced("cosign container image signature", "atomic container signature"), CosignStatement{}, "not a"},
+		"a tag":                              {replaced("busybox", "busybox:1"), CosignStatement{}, "docker-reference"},
+		"no repository":                      {replaced("registry-testing.svc.lan/busybox", ""), CosignStatement{}, "docker-reference"},
+		"another hash":                       {replaced("sha256:", "sha512:"), CosignStatement{}, "docker-manifest-digest"},
+		"something critical":                 {replaced(`"type":`, `"only":"linux","type":`), CosignStatement{}, "critical in it is unknown"},
+		"something critical of the identity": {replaced(`"docker-reference":`, `"only":"linux","docker-reference":`), CosignStatement{}, "critical in it is unknown"},
+		"something critical of the image":    {replaced(`"docker-manifest-digest":`, `"only":"linux","docker-manifest-digest":`), CosignStatement{}, "critical in it is unknown"},
+		"a second digest":                    {replaced(`"docker-manifest-digest":`, `"docker-manifest-digest":"x","docker-manifest-digest":`), CosignStatement{}, "there twice"},
+		"a digest in another case":           {replaced("docker-manifest-digest", "Docker-Manifest-Digest"), CosignStatement{}, "docker-manifest-digest"},
+		"two payloads":                       {cosignPayload + cosignPayload, CosignStatement{}, "follows"},
+		"a huge one":                         {cosignPayload + strings.Repeat(" ", 100_000), CosignStatement{}, "more than"},
+		"nothing":                            {"", CosignStatement{}, "not JSON"},
+		"a statement of another maker":       {`{"type":"x"}`, CosignStatement{}, "not a"},
 	} {
 		for _, a := range []Algorithm{Ed25519, ECDSAP256} {
 			k := generate(t, a)

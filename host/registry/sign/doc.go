@@ -1,5 +1,5 @@
 // Package sign is about who has signed a module: keys, what a signature says,
-// and the two formats in which it comes.
+// and the formats in which it comes.
 //
 // A [Statement] says which module is meant: where it is published, its name and
 // version, the SHA-256 of its bytes and of all that its tools say of themselves. A
@@ -11,9 +11,9 @@
 //	signed, err := sign.Open(envelope)                // its form; nothing is believed yet
 //	statement, by, err := signed.Verify(keys)         // what it says, if one of these keys says it
 //
-// Signatures that cosign made with a key are verified by [VerifyCosign]. They say
-// less: a repository and the digest of an OCI manifest. See RATIONALE, "Why an own
-// DSSE statement beside cosign's?".
+// Signatures that cosign made with a key are verified by [VerifyCosign] and, those of
+// cosign 3, [VerifyBundle]. They say less: the digest of an OCI manifest, and a
+// repository or none. See RATIONALE, "Why an own DSSE statement beside cosign's?".
 //
 // A key is ed25519 or ECDSA on P-256, and its kind is part of it: nothing in a
 // file chooses how a signature is verified, and the ID of a key is made from the

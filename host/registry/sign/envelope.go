@@ -1,6 +1,7 @@
 package sign
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -32,8 +33,8 @@ type signatureJSON struct {
 }
 
 // pae is what DSSE signs: the type and the payload with their lengths.
-func pae(payload []byte) []byte {
-	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(PayloadType), PayloadType, len(payload), payload)
+func pae(kind string, payload []byte) []byte {
+	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)
 }
 
 // Sign makes an envelope of a statement and the signatures of 1 to 16 keys.
@@ -47,7 +48,7 @@ func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
 	}
 	e := envelopeJSON{PayloadType: PayloadType, Payload: base64.StdEncoding.EncodeToString(payload)}
 	for _, k := range keys {
-		sig, err := k.sign(pae(payload))
+		sig, err := k.sign(pae(PayloadType, payload))
 		if err != nil {
 			return nil, fmt.Errorf("sign: %w", err)
 		}
@@ -89,32 +90,19 @@ func open(envelope []byte) (*Signed, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, err := take[string](o, "payloadType", false)
-	if err != nil {
+	kind, err1 := take[string](o, "payloadType", false)
+	encoded, err2 := take[string](o, "payload", false)
+	list, err3 := take[[]any](o, "signatures", false)
+	payload, err4 := decode64(encoded, maxBytes)
+	switch err := cmp.Or(err1, err2, err3, err4, o.unknown()); {
+	case err != nil:
 		return nil, err
-	}
-	if kind != PayloadType {
+	case kind != PayloadType:
 		return nil, fmt.Errorf("its content is a %.80q, not a %q", kind, PayloadType)
-	}
-	encoded, err := take[string](o, "payload", false)
-	if err != nil {
-		return nil, err
-	}
-	payload, err := decode64(encoded, maxBytes)
-	if err != nil {
-		return nil, fmt.Errorf("payload: %w", err)
-	}
-	list, err := take[[]any](o, "signatures", false)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.unknown(); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 || len(list) > maxSignatures {
+	case len(list) == 0 || len(list) > maxSignatures:
 		return nil, fmt.Errorf("it has %d signatures; 1 to %d are accepted", len(list), maxSignatures)
 	}
-	s := &Signed{message: pae(payload)}
+	s := &Signed{message: pae(PayloadType, payload)}
 	if s.statement, err = parseStatement(payload); err != nil {
 		return nil, fmt.Errorf("statement: %w", err)
 	}
@@ -136,21 +124,14 @@ func openSignature(v any) (s signature, err error) {
 	if !ok {
 		return s, errors.New("it is not an object")
 	}
-	id, err := take[string](o, "keyid", true)
-	if err != nil {
+	id, err1 := take[string](o, "keyid", true)
+	encoded, err2 := take[string](o, "sig", false)
+	key, err3 := take[string](o, "public_key", true)
+	sig, err4 := decode64(encoded, maxSignatureBytes)
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return s, err
 	}
-	encoded, err := take[string](o, "sig", false)
-	if err != nil {
-		return s, err
-	}
-	if s.sig, err = decode64(encoded, maxSignatureBytes); err != nil {
-		return s, err
-	}
-	key, err := take[string](o, "public_key", true)
-	if err != nil {
-		return s, err
-	}
+	s.sig = sig
 	if key != "" {
 		if s.claim, err = ParsePublicKey(key); err != nil {
 			return s, err

@@ -6,7 +6,9 @@ type Evidence struct {
 	// Envelopes are DSSE envelopes, the JSON of each.
 	Envelopes [][]byte
 	// Cosign are signatures that cosign made with a key.
-	Cosign []Cosign
+	Cosign  []Cosign
+	Bundles [][]byte `json:",omitempty"` // of sigstore, which cosign 3 makes, the JSON of each
+	Unread  []string `json:",omitempty"` // forms of signatures that are not read here, in words of a registry
 }
 
 // Cosign is one signature in the format of cosign's simple signing.

@@ -185,7 +185,7 @@ func small(digits string) string {
 // By hand, after the example of the specification.
 func TestTheEncodingIsThatOfDSSE(t *testing.T) {
 	want := "DSSEv1 39 application/vnd.stockade.module.v1+json 11 hello world"
-	if got := string(pae([]byte("hello world"))); got != want {
+	if got := string(pae(PayloadType, []byte("hello world"))); got != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -265,7 +265,7 @@ func TestWhatCannotBeStatedIsNotSigned(t *testing.T) {
 // changes.
 func resign(t testing.TB, k PrivateKey, payload string, change func(map[string]any)) []byte {
 	t.Helper()
-	sig, err := k.sign(pae([]byte(payload)))
+	sig, err := k.sign(pae(PayloadType, []byte(payload)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestABadEnvelopeIsRefused(t *testing.T) {
 			first(e)["keyid"], first(e)["public_key"] = other.Public().ID(), other.Public().String()
 		}, "did not sign this"},
 		"a signature of another, which names no key": {func(e map[string]any) {
-			sig, _ := other.sign(pae(payload))
+			sig, _ := other.sign(pae(PayloadType, payload))
 			e["signatures"] = []any{map[string]any{"sig": base64.StdEncoding.EncodeToString(sig)}}
 		}, ErrNotSigned.Error()},
 	} {

@@ -44,6 +44,7 @@ type Options struct {
 	// Progress is told how many bytes of the module have arrived, and of how many, 0 if
 	// that is not known; nil: nobody is.
 	Progress func(done, total int64)
+	Warn     func(text string) // is told why a login is not used; nil: nobody is
 }
 
 // Candidate is a module that may be added.
@@ -82,7 +83,7 @@ func artifact(ctx context.Context, s string, opts Options) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := oci.Client{HTTP: client, Credentials: opts.Credentials, Progress: opts.Progress}
+	c := oci.Client{HTTP: client, Credentials: opts.Credentials, Progress: opts.Progress, Warn: opts.Warn}
 	a, err := c.Pull(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -142,6 +142,10 @@ type Verdict struct {
 	// Unknown are keys of no publisher that have signed something, each once. Anybody
 	// can make such a key.
 	Unknown []sign.PublicKey
+	// Cosigned says that cosign has signed with a key of no publisher, which it does not name.
+	Cosigned bool
+	// Unread are the forms of signatures that are not read here, in words of others.
+	Unread []string
 }
 
 // Reason says why signatures were refused.
@@ -211,15 +215,18 @@ func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Seen) (Ver
 			return Verdict{}, &Error{RevokedDigest, "", fmt.Sprintf("%s is revoked %s", d, v)}
 		}
 	}
-	if n := len(e.Envelopes) + len(e.Cosign); n > maxEvidence {
+	if n := len(e.Envelopes) + len(e.Cosign) + len(e.Bundles); n > maxEvidence {
 		return Verdict{}, &Error{Malformed, "", fmt.Sprintf("there are %d; at most %d are accepted", n, maxEvidence)}
 	}
-	c := court{rules: r, subject: s, now: now, votes: map[int]*vote{}}
+	c := court{rules: r, subject: s, now: now, votes: map[int]*vote{}, unread: slices.Clone(e.Unread)}
 	for _, envelope := range e.Envelopes {
 		c.envelope(envelope)
 	}
 	for _, signature := range e.Cosign {
-		c.cosign(signature)
+		c.cosign(sign.VerifyCosign(signature, r.keys))
+	}
+	for _, bundle := range e.Bundles {
+		c.cosign(sign.VerifyBundle(bundle, r.keys))
 	}
 	v, err := c.verdict(seen.Signer)
 	if err != nil {
@@ -237,9 +244,11 @@ type court struct {
 	subject Subject
 	now     time.Time
 
-	votes   map[int]*vote // by the index of the publisher
-	unknown []sign.PublicKey
-	wrong   *Error // the first thing
+	votes    map[int]*vote // by the index of the publisher
+	unknown  []sign.PublicKey
+	cosigned bool
+	unread   []string
+	wrong    *Error // the first thing
 }
 
 // vote is what speaks for one publisher.
@@ -329,9 +338,13 @@ func (c *court) about(st sign.Statement) (Reason, string) {
 	return "", ""
 }
 
-func (c *court) cosign(signature sign.Cosign) {
-	st, k, err := sign.VerifyCosign(signature, c.rules.keys)
+func (c *court) cosign(st sign.CosignStatement, k sign.PublicKey, err error) {
+	if form, ok := errors.AsType[sign.FormError](err); ok {
+		c.unread = append(c.unread, string(form))
+		return
+	}
 	if errors.Is(err, sign.ErrNotSigned) {
+		c.cosigned = true
 		return
 	}
 	if err != nil {
@@ -339,6 +352,7 @@ func (c *court) cosign(signature sign.Cosign) {
 		return
 	}
 	p, s := c.rules.publishers[c.rules.owner[k]], c.subject
+	st.Repository = cmp.Or(st.Repository, s.Repository) // a bundle holds for the manifest, wherever that is
 	switch {
 	case s.Repository != "" && st.Repository != s.Repository:
 		c.fail(OtherRepository, p.Name, "it is for the repository %q, and this module's is %.80q", st.Repository, s.Repository)
@@ -422,7 +436,7 @@ func (c *court) verdict(before string) (Verdict, error) {
 		if c.wrong != nil {
 			return Verdict{}, c.wrong
 		}
-		return Verdict{Unknown: c.unknown}, nil
+		return Verdict{Unknown: c.unknown, Cosigned: c.cosigned, Unread: c.unread}, nil
 	}
 	p, v := c.rules.publishers[chosen], c.votes[chosen]
 	slices.Sort(v.keys)

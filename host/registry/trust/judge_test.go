@@ -113,9 +113,8 @@ func (w *world) only(envelopes ...[]byte) {
 	w.signers, w.evidence = nil, sign.Evidence{Envelopes: envelopes}
 }
 
-// cosigned replaces all evidence by one signature as cosign makes it, with the
-// first key.
-func (w *world) cosigned(payload string) {
+// sign signs a message with the first key.
+func (w *world) sign(message string) string {
 	w.t.Helper()
 	text, err := w.first.PEM()
 	if err != nil {
@@ -126,13 +125,31 @@ func (w *world) cosigned(payload string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	sum := sha256.Sum256([]byte(payload))
+	sum := sha256.Sum256([]byte(message))
 	sig, err := k.(*ecdsa.PrivateKey).Sign(rand.Reader, sum[:], crypto.SHA256)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.signers, w.evidence = nil, sign.Evidence{Cosign: []sign.Cosign{{Payload: []byte(payload), Signature: base64.StdEncoding.EncodeToString(sig)}}}
+	return base64.StdEncoding.EncodeToString(sig)
 }
+
+// cosigned replaces all evidence by one signature as cosign makes it, with the
+// first key.
+func (w *world) cosigned(payload string) {
+	w.t.Helper()
+	w.signers, w.evidence = nil, sign.Evidence{Cosign: []sign.Cosign{{Payload: []byte(payload), Signature: w.sign(payload)}}}
+}
+
+// bundled replaces all evidence by a bundle as cosign 3 makes it, with the first key.
+func (w *world) bundled(digest, predicate string) {
+	w.t.Helper()
+	const kind = "application/vnd.in-toto+json"
+	payload := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`, strings.TrimPrefix(digest, "sha256:"), predicate)
+	w.signers, w.evidence = nil, sign.Evidence{Bundles: [][]byte{fmt.Appendf(nil, `{"mediaType":%q,"verificationMaterial":{"publicKey":{}},"dsseEnvelope":{"payload":%q,"payloadType":%q,"signatures":[{"sig":%q}]}}`,
+		sign.BundleType, base64.StdEncoding.EncodeToString([]byte(payload)), kind, w.sign(fmt.Sprintf("DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)))}}
+}
+
+func (w *world) bundle() { w.bundled(w.subject.ManifestDigest, sign.CosignPredicate) }
 
 // payload is what cosign signs.
 func payload(repository, digest string) string {
@@ -151,9 +168,10 @@ func (w *world) file(namespace string) {
 type want struct {
 	signer, file, namespace string
 	keys, unknown           int
+	unread                  string
 }
 
-func org(namespace string) want { return want{"example.org", "user", namespace, 1, 0} }
+func org(namespace string) want { return want{"example.org", "user", namespace, 1, 0, ""} }
 
 func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 	const tools = "registry.example.org/tools"
@@ -169,12 +187,12 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		"with another signer before": {func(w *world) { w.seen.Signer, w.seen.Version = "other.example", "9.0.0" }, org(tools)},
 		"by two keys of two that are needed": {func(w *world) {
 			w.publisher().Threshold, w.signers = 2, []sign.PrivateKey{w.first, w.second}
-		}, want{"example.org", "user", tools, 2, 0}},
+		}, want{"example.org", "user", tools, 2, 0, ""}},
 		"by two keys in two envelopes": {func(w *world) {
 			w.publisher().Threshold = 2
 			w.evidence.Envelopes = [][]byte{w.envelope(w.statement, w.second)}
-		}, want{"example.org", "user", tools, 2, 0}},
-		"by a key and one that nobody knows": {func(w *world) { w.signers = append(w.signers, w.stranger) }, want{"example.org", "user", tools, 1, 1}},
+		}, want{"example.org", "user", tools, 2, 0, ""}},
+		"by a key and one that nobody knows": {func(w *world) { w.signers = append(w.signers, w.stranger) }, want{"example.org", "user", tools, 1, 1, ""}},
 		"by a key of which one was stolen": {func(w *world) {
 			w.signers = append(w.signers, w.second)
 			w.user.Revoked = []Revocation{{Key: w.second.Public().ID()}}
@@ -197,10 +215,29 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		"with both":                        {func(w *world) { w.cosign(); w.signers = []sign.PrivateKey{w.first} }, org(tools)},
 		"with cosign, in a layout":         {func(w *world) { w.cosign(); w.subject.Repository = "" }, org(tools)},
 		"with cosign, and never a version": {func(w *world) { w.cosign(); w.seen.Version, w.subject.Version = "", "" }, org(tools)},
-		"without a signature":              {func(w *world) { w.only(); w.seen = Seen{} }, want{}},
-		"by a stranger":                    {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger}, Seen{} }, want{unknown: 1}},
-		"by one, twice":                    {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger, w.stranger}, Seen{} }, want{unknown: 1}},
-		"by nobody whom rules know":        {func(w *world) { w.admin, w.user, w.seen = nil, nil, Seen{} }, want{unknown: 1}},
+		"with cosign 3":                    {func(w *world) { w.bundle() }, org(tools)},
+		"with cosign 3, in a layout":       {func(w *world) { w.bundle(); w.subject.Repository, w.publisher().Namespaces = "", []string{"*"} }, org("*")},
+		"with all three": {func(w *world) {
+			w.bundle()
+			bundles := w.evidence.Bundles
+			w.cosign()
+			w.evidence.Bundles, w.signers = bundles, []sign.PrivateKey{w.first}
+		}, org(tools)},
+		"with cosign 3, beside one that is not read": {func(w *world) { w.bundle(); w.evidence.Unread = []string{"x"} }, org(tools)},
+		"with cosign, by a stranger": {func(w *world) {
+			w.cosign()
+			w.publisher().Keys, w.seen = w.publisher().Keys[1:], Seen{}
+		}, want{unread: "cosign"}},
+		"with cosign 3, by a stranger": {func(w *world) {
+			w.bundle()
+			w.publisher().Keys, w.seen = w.publisher().Keys[1:], Seen{}
+		}, want{unread: "cosign"}},
+		"with cosign 3, and an attestation alone": {func(w *world) { w.bundled(w.subject.ManifestDigest, "https://spdx.dev/Document"); w.seen = Seen{} }, want{unread: `a sigstore attestation of "https://spdx.dev/Document"`}},
+		"in a form that is not read":              {func(w *world) { w.only(); w.evidence.Unread, w.seen = []string{"notary"}, Seen{} }, want{unread: "notary"}},
+		"without a signature":                     {func(w *world) { w.only(); w.seen = Seen{} }, want{}},
+		"by a stranger":                           {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger}, Seen{} }, want{unknown: 1}},
+		"by one, twice":                           {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger, w.stranger}, Seen{} }, want{unknown: 1}},
+		"by nobody whom rules know":               {func(w *world) { w.admin, w.user, w.seen = nil, nil, Seen{} }, want{unknown: 1}},
 		"by two, of whom one was the signer before": {func(w *world) {
 			w.admin.Publishers[0].Namespaces = []string{"*"}
 			w.signers = append(w.signers, w.boss)
@@ -208,7 +245,7 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		"by two": {func(w *world) {
 			w.admin.Publishers[0].Namespaces = []string{"*"}
 			w.signers, w.seen = append(w.signers, w.boss), Seen{}
-		}, want{"corp.example", "admin", "*", 1, 0}},
+		}, want{"corp.example", "admin", "*", 1, 0, ""}},
 		"after another's signature that does not hold": {func(w *world) {
 			w.signers = append(w.signers, w.boss) // outside its namespace
 		}, org(tools)},
@@ -216,11 +253,14 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		w := newWorld(t)
 		c.change(w)
 		v, err := w.judge()
-		got := want{v.Signer, v.File, v.Namespace, len(v.Keys), len(v.Unknown)}
+		got := want{v.Signer, v.File, v.Namespace, len(v.Keys), len(v.Unknown), strings.Join(v.Unread, ",")}
+		if v.Cosigned {
+			got.unread = "cosign"
+		}
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if v.Signer != "" && len(w.evidence.Cosign) == 0 && !v.Issued.Equal(w.statement.Issued) {
+		if v.Signer != "" && len(w.signers) > 0 && !v.Issued.Equal(w.statement.Issued) {
 			t.Errorf("%s: issued %s", name, v.Issued)
 		}
 		if len(v.Unknown) > 0 && w.user != nil && v.Unknown[0] != w.stranger.Public() {
@@ -353,6 +393,18 @@ func TestEverythingElseIsRefused(t *testing.T) {
 		"cosign, of another manifest": {(*world).cosign, func(w *world) {
 			w.cosigned(payload(w.subject.Repository, "sha256:"+hash("0")))
 		}, OtherBytes, "sha256:0000"},
+		"cosign 3, of another manifest": {(*world).bundle, func(w *world) { w.bundled("sha256:"+hash("0"), sign.CosignPredicate) }, OtherBytes, "sha256:0000"},
+		"cosign 3, and no manifest":     {(*world).bundle, func(w *world) { w.subject.ManifestDigest = "" }, OtherBytes, "without one"},
+		"cosign 3, found elsewhere":     {(*world).bundle, func(w *world) { w.subject.Repository = "evil.example/tools/weather" }, OutsideNamespace, "evil.example/tools/weather"},
+		"cosign 3, in a layout":         {(*world).bundle, func(w *world) { w.subject.Repository = "" }, OutsideNamespace, "the file weather"},
+		"cosign 3, flipped":             {(*world).bundle, func(w *world) { w.evidence.Bundles[0][200] ^= 1 }, Stripped, ""},
+		"cosign 3, cut off":             {(*world).bundle, func(w *world) { w.evidence.Bundles[0] = w.evidence.Bundles[0][:300] }, Malformed, "not JSON"},
+		"cosign 3, of something else":   {(*world).bundle, func(w *world) { w.bundled(w.subject.ManifestDigest, "https://spdx.dev/Document") }, Stripped, ""},
+		"cosign 3, 33 times":            {(*world).bundle, func(w *world) { w.evidence.Bundles = slices.Repeat(w.evidence.Bundles, 33) }, Malformed, "at most 32"},
+		"in a form that is not read":    {nil, func(w *world) { w.only(); w.evidence.Unread = []string{"notary"} }, Stripped, ""},
+		"a stolen key with cosign 3": {(*world).bundle, func(w *world) {
+			w.user.Revoked = []Revocation{{Key: w.first.Public().ID()}}
+		}, RevokedKey, ""},
 		"cosign, of the module":    {(*world).cosign, func(w *world) { w.cosigned(payload(w.subject.Repository, w.subject.Digest)) }, OtherBytes, ""},
 		"cosign, and no manifest":  {(*world).cosign, func(w *world) { w.subject.ManifestDigest = "" }, OtherBytes, "without one"},
 		"cosign, and no reference": {(*world).cosign, func(w *world) { w.cosigned(payload("", w.subject.ManifestDigest)) }, Malformed, "docker-reference"},

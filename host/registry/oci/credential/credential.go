@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,9 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
@@ -41,54 +45,102 @@ func (l Login) LogValue() slog.Value { return slog.StringValue("login") }
 // hub is what Docker calls its own registry, in its configuration.
 const hub = "https://index.docker.io/v1/"
 
-// Home is where the configuration is looked for: the home directory of the user's
-// account, an absolute path. The zero Home has no logins.
+// Home is where logins are looked for.
 type Home struct {
-	Dir string
+	Dir         string                   // the home directory of the user's account, an absolute path; empty: not known
+	Env         func(name string) string // reads a variable of the environment
+	InWorkspace func(path string) bool
 
 	helpers []string // only tests set it; helperDirs otherwise
 }
 
-// For returns the login of a registry, HOST or HOST:PORT, or the zero Login if
-// there is none.
-func (h Home) For(ctx context.Context, host string) (Login, error) {
-	if h.Dir == "" {
-		return Login{}, nil
+// Looked says where a login was looked for: in which files, the one with the login last,
+// and in which of them it, or a helper, cannot be used, and why.
+type Looked struct{ Files, Wrong []string }
+
+// The files of Docker and of podman, which have the same form.
+const (
+	dockerFile = ".docker/config.json"
+	podmanFile = "containers/auth.json"
+)
+
+// file is a file of logins. Variable is the one that names it; empty: it is in its usual
+// place, below the home directory of the account.
+type file struct{ path, variable string }
+
+// files are those that can hold a login, the first one first.
+func (h Home) files() (out []file) {
+	for _, f := range []struct{ variable, below string }{
+		{"REGISTRY_AUTH_FILE", ""}, {"DOCKER_CONFIG", "config.json"}, {"", dockerFile}, {"HOME", dockerFile},
+		{"XDG_RUNTIME_DIR", podmanFile}, {"XDG_CONFIG_HOME", podmanFile}, {"", ".config/" + podmanFile},
+	} {
+		dir := h.Dir
+		if f.variable != "" {
+			dir = h.Env(f.variable)
+		}
+		path := filepath.Join(dir, f.below)
+		if h.Dir != "" && (path == filepath.Join(h.Dir, dockerFile) || path == filepath.Join(h.Dir, ".config", podmanFile)) {
+			f.variable = ""
+		}
+		if dir != "" && !strings.ContainsFunc(path, unicode.IsControl) && !slices.Contains(out, file{path, f.variable}) {
+			out = append(out, file{path, f.variable})
+		}
 	}
-	path := filepath.Join(h.Dir, ".docker", "config.json")
-	c, err := read(path)
+	return out
+}
+
+// For returns the login of a registry, HOST or HOST:PORT, or the zero Login if there is
+// none that can be used.
+func (h Home) For(ctx context.Context, host string) (login Login, looked Looked) {
+	for _, f := range h.files() {
+		var err error
+		login, err = h.in(ctx, f, host)
+		text := f.path
+		if errors.Is(err, fs.ErrNotExist) {
+			text += " (not there)"
+		} else if err != nil {
+			text = fmt.Sprintf("%s (%v)", text, err)
+			looked.Wrong = append(looked.Wrong, text)
+		}
+		looked.Files = append(looked.Files, text)
+		if login != (Login{}) {
+			break
+		}
+	}
+	return login, looked
+}
+
+// in looks for the login of a registry in one file.
+func (h Home) in(ctx context.Context, f file, host string) (login Login, err error) {
+	c, err := h.read(f)
 	if err != nil {
 		return Login{}, err
 	}
-	key := host
-	switch host {
-	case "docker.io", "index.docker.io", "registry-1.docker.io":
-		key = hub
+	names := []string{host}
+	if hubs := []string{hub, "docker.io", "index.docker.io", "registry-1.docker.io"}; slices.Contains(hubs, host) {
+		names = hubs
 	}
 	helper := c.CredsStore
-	if own, ok := c.CredHelpers[key]; ok {
-		helper = own
-	} else if own, ok := c.CredHelpers[host]; ok {
-		helper = own
+	for _, name := range names {
+		helper = cmp.Or(c.CredHelpers[name], helper)
 	}
-	if helper != "" {
-		login, err := h.ask(ctx, helper, key)
-		if err != nil {
-			return Login{}, fmt.Errorf("ask the credential helper %q of %s: %w", helper, path, err)
-		}
-		if login != (Login{}) {
+	if helper != "" && f.variable != "" {
+		err = errors.New("its credential helper is not asked")
+	} else if helper != "" {
+		if login, err = h.ask(ctx, helper, names[0]); login != (Login{}) && err == nil {
 			return login, nil
 		}
+		if err != nil {
+			err = fmt.Errorf("its credential helper %q: %s", helper, err.Error()) // not that a file is not there
+		}
 	}
-	entry, ok := c.entry(key)
-	if !ok {
-		return Login{}, nil
+	switch login, wrong := c.entry(names).login(); {
+	case wrong != nil:
+		return Login{}, fmt.Errorf("the entry of %s: %w", host, wrong)
+	case login != (Login{}):
+		return login, nil
 	}
-	login, err := entry.login()
-	if err != nil {
-		return Login{}, fmt.Errorf("%s: the entry of %s: %w", path, host, err)
-	}
-	return login, nil
+	return Login{}, err
 }
 
 // config is what matters here of Docker's file.
@@ -105,57 +157,53 @@ type auth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// read reads the configuration; where there is none it is empty.
-func read(path string) (config, error) {
-	var c config
-	f, err := open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+// read reads a file in which nobody but the user can have written, or root in a usual
+// place.
+func (h Home) read(file file) (c config, err error) {
+	info, err := os.Stat(file.path) // a named pipe would be waited for
+	switch {
+	case err != nil:
+		return c, err
+	case !info.Mode().IsRegular():
+		return c, errors.New("it is not a regular file")
+	case file.variable == "":
+	case !filepath.IsAbs(file.path):
+		return c, fmt.Errorf("it is not used: $%s is not an absolute path", file.variable)
+	case h.InWorkspace(file.path):
+		return c, fmt.Errorf("it is not used: it is in the workspace, and $%s names it", file.variable)
+	default:
+		if err := private.CheckAbove(file.path); err != nil {
+			return c, fmt.Errorf("it is not used: %w", err)
+		}
 	}
+	f, err := os.Open(file.path)
 	if err != nil {
 		return c, err
 	}
 	defer f.Close()
+	if info, err = f.Stat(); err == nil {
+		err = trusted(file.path, info, file.variable == "")
+	}
+	if err != nil {
+		return c, err
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
 	if err != nil {
-		return c, fmt.Errorf("read %s: %w", path, err)
+		return c, err
 	}
 	if len(data) > maxConfigBytes {
-		return c, fmt.Errorf("%s: more than %d bytes", path, maxConfigBytes)
+		return c, fmt.Errorf("it has more than %d bytes", maxConfigBytes)
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return config{}, fmt.Errorf("%s is no configuration of Docker: %w", path, err)
+		return config{}, fmt.Errorf("it is no configuration of Docker: %w", err)
 	}
 	return c, nil
 }
 
-// open opens a file in which nobody but the user and root can have written.
-func open(path string) (*os.File, error) {
-	info, err := os.Stat(path) // a named pipe would be waited for
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if info, err = f.Stat(); err == nil {
-		err = trusted(path, info)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // trusted says why what a file holds is not believed.
-func trusted(path string, info fs.FileInfo) error {
+func trusted(path string, info fs.FileInfo, byRoot bool) error {
 	switch owner, mine := private.Mine(info); {
-	case !mine && owner != 0:
+	case !mine && (owner != 0 || !byRoot):
 		return fmt.Errorf("%s belongs to the user %d, not to you: what it holds is not used", path, owner)
 	case private.HasModes && info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%s can be written to by others (mode %#o): what it holds is not used; mend it with chmod go-w", path, info.Mode().Perm())
@@ -163,19 +211,18 @@ func trusted(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// entry finds a registry among those that have a login in the file. Old programs
-// have written its URL.
-func (c config) entry(key string) (auth, bool) {
-	if a, ok := c.Auths[key]; ok {
-		return a, true
-	}
-	for name, a := range c.Auths {
-		name = strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://")
-		if name, _, _ = strings.Cut(name, "/"); name == key {
-			return a, true
+// entry finds a registry among those that have a login in the file, by the first of its
+// names. Old programs have written its URL.
+func (c config) entry(names []string) auth {
+	for _, name := range names {
+		for _, key := range append([]string{name}, slices.Sorted(maps.Keys(c.Auths))...) {
+			host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://"), "/")
+			if a, ok := c.Auths[key]; ok && (key == name || host == name) {
+				return a
+			}
 		}
 	}
-	return auth{}, false
+	return auth{}
 }
 
 func (a auth) login() (Login, error) {

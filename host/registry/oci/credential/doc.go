@@ -1,9 +1,8 @@
-// Package credential finds the login of a registry where Docker keeps it: in
-// ~/.docker/config.json and with the credential helpers that it names.
-//
-// The home directory is the caller's to name. No environment variable says where
-// the configuration is: a repository can set those of whoever enters it. A file
-// that others may write to is refused, since it names programs that are started.
+// Package credential finds the login of a registry where Docker and podman keep it: in
+// their files below the home directory of the account, which the caller names, and with
+// the credential helpers that Docker's file names. Of a file that a variable names,
+// only the logins count: see RATIONALE, "Why does a file of logins that a variable names
+// count only in part?" A file that others may write to is refused.
 //
 // A helper is started by its fixed path, from the directories where packages
 // install them, and never through PATH. It gets the few variables that a keyring

@@ -91,7 +91,7 @@ func (h Home) find(name string) (string, error) {
 		if !info.Mode().IsRegular() {
 			return "", fmt.Errorf("%s is not a regular file", path)
 		}
-		return path, trusted(path, info)
+		return path, trusted(path, info, true)
 	}
 	return "", fmt.Errorf("docker-credential-%s is in none of %s, and nowhere else is looked", name, strings.Join(dirs, ", "))
 }

@@ -1,0 +1,94 @@
+package sign
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The types of what cosign 3 makes, from the outside in.
+const (
+	BundleType      = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	inTotoType      = "application/vnd.in-toto+json"
+	inTotoStatement = "https://in-toto.io/Statement/v1"
+	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
+)
+
+// FormError says in which form a signature is, in words of others, that is not read here.
+type FormError string
+
+func (e FormError) Error() string { return "it is signed in a form that is not read: " + string(e) }
+
+// VerifyBundle is [VerifyCosign] for what cosign 3 makes with a key: a bundle of sigstore
+// that holds a DSSE envelope with one signature of a statement about one manifest. The
+// error is a [FormError] if it holds anything else. A log or a time in it is not looked at.
+func VerifyBundle(bundle []byte, keys []PublicKey) (s CosignStatement, by PublicKey, err error) {
+	payload, sig, err := openBundle(bundle)
+	i := slices.IndexFunc(keys, func(k PublicKey) bool { return k.verify(pae(inTotoType, payload), sig) })
+	if err == nil && i < 0 {
+		err = ErrNotSigned
+	}
+	if err == nil {
+		by = keys[i]
+		s.ManifestDigest, err = parseInToto(payload)
+	}
+	if err != nil {
+		return CosignStatement{}, PublicKey{}, fmt.Errorf("sigstore bundle: %w", err)
+	}
+	return s, by, nil
+}
+
+// openBundle returns the payload of the envelope and its signature.
+func openBundle(bundle []byte) (payload, sig []byte, err error) {
+	o, err := parse(bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	media, kind, list := at[string](o, "mediaType"), at[string](o, "dsseEnvelope", "payloadType"), at[[]any](o, "dsseEnvelope", "signatures")
+	switch {
+	case media != BundleType || kind != inTotoType:
+		return nil, nil, FormError(fmt.Sprintf("%.100q with %.100q", media, kind))
+	case at[object](o, "verificationMaterial", "publicKey") == nil:
+		return nil, nil, FormError("a sigstore bundle with a certificate")
+	case len(list) != 1:
+		return nil, nil, fmt.Errorf("it has %d signatures, and not one", len(list))
+	}
+	one, _ := list[0].(object)
+	if sig, err = decode64(at[string](one, "sig"), maxSignatureBytes); err != nil {
+		return nil, nil, nil // other kinds of keys make longer ones
+	}
+	payload, err = decode64(at[string](o, "dsseEnvelope", "payload"), maxBytes)
+	return payload, sig, err
+}
+
+// parseInToto returns the digest of the manifest that a statement of cosign is about. Its
+// specification lets more stand in it.
+func parseInToto(data []byte) (string, error) {
+	o, err := parse(data)
+	if err != nil {
+		return "", err
+	}
+	kind, predicate, subjects := at[string](o, "_type"), at[string](o, "predicateType"), at[[]any](o, "subject")
+	switch {
+	case kind != inTotoStatement || len(subjects) != 1:
+		return "", fmt.Errorf("it is a %.80q about %d artifacts, not a %q about one", kind, len(subjects), inTotoStatement)
+	case predicate != CosignPredicate:
+		return "", FormError(fmt.Sprintf("a sigstore attestation of %.100q", predicate))
+	}
+	subject, _ := subjects[0].(object)
+	digest := "sha256:" + at[string](subject, "digest", "sha256")
+	if !ValidDigest(digest) {
+		return "", errors.New("its subject has no SHA-256 of 64 hexadecimal digits in lower case")
+	}
+	return digest, nil
+}
+
+// at returns a value within objects; the zero T if it is not there, or of another type.
+func at[T any](o object, path ...string) T {
+	last := len(path) - 1
+	for _, key := range path[:last] {
+		o, _ = o[key].(object)
+	}
+	t, _ := o[path[last]].(T)
+	return t
+}
