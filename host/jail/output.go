@@ -1,9 +1,9 @@
 package jail
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/redact"
@@ -20,7 +20,7 @@ type kept struct {
 }
 
 func (k *kept) Write(p []byte) (int, error) {
-	if k.screen == nil && bytes.IndexFunc(p, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) >= 0 {
+	if k.screen == nil && slices.ContainsFunc(p, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' }) {
 		k.shown = &headTail{half: k.half, total: k.total - int64(len(k.head)+len(k.tail))}
 		k.clean = k.redact(k.shown)
 		k.screen = visible.NewScreen(k.clean)

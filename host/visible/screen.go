@@ -1,7 +1,6 @@
 package visible
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func Shown(text string) string {
 // Write implements io.Writer, without errors.
 func (s *Screen) Write(text []byte) (int, error) {
 	for p, n := text, 0; len(p) > 0; p = p[n:] {
-		if n = bytes.IndexFunc(p, func(r rune) bool { return r < ' ' && r != '\t' }); n < 0 {
+		if n = slices.IndexFunc(p, func(c byte) bool { return c < ' ' && c != '\t' }); n < 0 {
 			n = len(p)
 		}
 		if s.p.State() == parser.GroundState && n > 0 {
