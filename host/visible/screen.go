@@ -49,13 +49,16 @@ func Shown(text string) string {
 	return out.String()
 }
 
+// acts reports whether a byte, alone or as the first of a sequence, does not show.
+func acts(c byte) bool { return c < ' ' && c != '\t' }
+
 // Write implements io.Writer, without errors.
 func (s *Screen) Write(text []byte) (int, error) {
 	for p, n := text, 0; len(p) > 0; p = p[n:] {
-		if n = slices.IndexFunc(p, func(c byte) bool { return c < ' ' && c != '\t' }); n < 0 {
-			n = len(p)
-		}
-		if s.p.State() == parser.GroundState && n > 0 {
+		if s.p.State() == parser.GroundState && !acts(p[0]) {
+			if n = slices.IndexFunc(p, acts); n < 0 {
+				n = len(p)
+			}
 			s.put(string(p[:n]))
 			continue
 		}
@@ -157,15 +160,17 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 		column, _, _ := params.Param(1, 1)
 		row, col = n-1, min(column, maxColumns)-1
 	case 'J', 'K':
-		for i, r := range s.rows {
-			switch left, right := split(r, col+what%2); {
-			case what > 2, cmd == 'K' && i != row:
-			case what == 2, what == 0 && i > row, what == 1 && i < row:
+		left, right := split(s.rows[row], col+what%2)
+		if what == 0 && right != "" {
+			s.rows[row] = left
+		} else if what == 1 && right != "" {
+			s.rows[row] = strings.Repeat(" ", col+1) + right
+		} else if what == 1 || what == 2 {
+			s.rows[row] = ""
+		}
+		for i := range s.rows {
+			if cmd == 'J' && (i < row && (what == 1 || what == 2) || i > row && (what == 0 || what == 2)) {
 				s.rows[i] = ""
-			case what == 0 && i == row && right != "":
-				s.rows[i] = left
-			case what == 1 && i == row:
-				s.rows[i] = strings.Repeat(" ", width(left)) + right
 			}
 		}
 	case 's', '7' << parser.IntermedShift:
