@@ -130,7 +130,6 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	for _, name := range []string{"snmp", "snmp6"} {
 		if f, missing := os.Open(fmt.Sprintf("/proc/%d/net/%s", c.Process.Pid, name)); w.Namespaces && missing == nil {
 			h.routes = append(h.routes, f)
-			h.clean = append(h.clean, func() { f.Close() })
 		}
 	}
 	// Whoever has begun to end it may do so when it has a command.
@@ -205,6 +204,9 @@ func (h *helper) cpu() time.Duration {
 func (h *helper) release() {
 	h.socket.Close()
 	h.mounts.Close()
+	for _, f := range h.routes {
+		f.Close()
+	}
 	for _, f := range h.clean {
 		f()
 	}
