@@ -161,12 +161,8 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 		row, col = n-1, min(column, maxColumns)-1
 	case 'J', 'K':
 		left, right := split(s.rows[row], col+what%2)
-		if what == 0 && right != "" {
-			s.rows[row] = left
-		} else if what == 1 && right != "" {
-			s.rows[row] = strings.Repeat(" ", col+1) + right
-		} else if what == 1 || what == 2 {
-			s.rows[row] = ""
+		if what <= 2 {
+			s.rows[row] = strings.TrimRight([3]string{left, strings.Repeat(" ", col+1) + right}[what], " ")
 		}
 		for i := range s.rows {
 			if cmd == 'J' && (i < row && (what == 1 || what == 2) || i > row && (what == 0 || what == 2)) {
