@@ -141,14 +141,10 @@ func (p *plan) elsewhereHint(dir string, ended *effect.Ended) {
 	if !p.shows(dir) || p.shows(repository) {
 		return
 	}
-	note := fmt.Sprintf("git finds no repository: %q leads to %q, which the command does not see", name, repository)
-	if repository == "" {
-		note = fmt.Sprintf("git finds no repository: what %q leads to is not there", name)
-	} else if tops, _ := githistory.Tops(repository); slices.Contains(tops, dir) { // .git alone could be a stranger's
+	note := fmt.Sprintf("git finds no repository: what %q leads to is not there, or knows of no worktree here; look at what it is before you show it to commands", name)
+	if tops, _ := githistory.Tops(repository); repository != "" && slices.Contains(tops, dir) { // a stranger could have made .git
 		word, _ := shellword.Quote(repository) // no name has a NUL
-		note += "; a person can show it to commands: --mount " + word
-	} else {
-		note += "; that is no repository with a worktree here: look at what it is before you show it to commands"
+		note = fmt.Sprintf("git finds no repository: %q leads to %q, which the command does not see; a person can show it to commands: --mount %s", name, repository, word)
 	}
 	ended.Notes = append(ended.Notes, note)
 }
