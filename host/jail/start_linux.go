@@ -128,7 +128,10 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 		err = fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
 	}
 	for _, name := range []string{"snmp", "snmp6"} {
-		if f, missing := os.Open(fmt.Sprintf("/proc/%d/net/%s", c.Process.Pid, name)); w.Namespaces && missing == nil {
+		if !w.Namespaces {
+			break
+		}
+		if f, missing := os.Open(fmt.Sprintf("/proc/%d/net/%s", c.Process.Pid, name)); missing == nil {
 			h.routes = append(h.routes, f)
 		}
 	}
