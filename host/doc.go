@@ -64,7 +64,7 @@
 //	diff                    what a call changes, as people read it
 //	git                     what a change set does to repositories of git: objects that are what their names say, commits that come and go
 //	git/format              the formats of git: packs, trees, references, indexes; pure functions, which guests/git has, too
-//	visible                 which characters show, and JSON in which each does
+//	visible                 which characters show, JSON in which each does, what a terminal shows of a text
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call
 //	instructions            what a project says to agents: AGENTS.md, read as the file of a stranger

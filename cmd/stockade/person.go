@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 const (
@@ -99,7 +100,7 @@ func (t *turns) recall(asides []agent.Aside) {
 // ranText tells the model of a command of the person.
 func ranText(command, wrote string, result llm.Message) string {
 	_, env, _ := transcript.EnvelopeOf(result)
-	parts := []string{cmp.Or(env.Stdout, wrote), env.Stderr}
+	parts := []string{cmp.Or(env.Stdout, visible.Shown(wrote)), env.Stderr}
 	end := env.Error
 	if env.Success {
 		var out struct {

@@ -105,6 +105,11 @@ func (p *Past) add(e session.Event) {
 	}
 	switch m.Kind {
 	case llm.ToolResult:
+		var data llm.ResultData
+		if bytes.Contains(m.Data, []byte(`"wrote":`)) && json.Unmarshal(m.Data, &data) == nil { // it is not sent, and takes no room
+			data.Wrote = ""
+			m.Data = tool.Marshal(data)
+		}
 		if p.results == nil {
 			p.results = map[string]llm.Message{}
 		}

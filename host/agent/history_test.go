@@ -113,6 +113,10 @@ func TestHistory(t *testing.T) {
 		"a result that no call asked for": {[]session.Event{
 			said(1, llm.User, "q"), returned(1, "ghost"), said(1, llm.Assistant, "x"),
 		}, "user:q assistant:x", 1},
+		"what a command wrote where a terminal shows something else": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"),
+			event(1, session.TypeToolResult, "a", llm.ResultMessage("a", "ls", tool.Result{Output: tool.Text("100%"), Wrote: "99%\r100%"})),
+		}, "user:q call:a result:a", 1},
 		"events that are no messages": {[]session.Event{
 			event(1, session.TypeTurnStarted, "", session.TurnStarted{Prompt: "q"}), said(1, llm.User, "q"), called(1, "a"),
 			event(1, session.TypeDecision, "a", session.Decision{}), event(1, session.TypeCallIntended, "a", session.Intent{}), returned(1, "a"),
@@ -126,6 +130,9 @@ func TestHistory(t *testing.T) {
 			}
 			if got := strings.Join(outline(t, past.messages), " "); got != c.want || past.turn != c.turn {
 				t.Errorf("got  %s, turn %d\nwant %s, turn %d", got, past.turn, c.want, c.turn)
+			}
+			if m := past.messages; len(m) > 0 && strings.Contains(string(m[len(m)-1].Data), "99%") {
+				t.Errorf("it has what is never sent: %s", m[len(m)-1].Data)
 			}
 			checkPairs(t, past.messages)
 		})

@@ -66,6 +66,7 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	if r == nil {
 		return result
 	}
+	result.Wrote = r.Text(result.Wrote)
 	if result.Err == nil {
 		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
 		return withoutSecretImages(r, result)

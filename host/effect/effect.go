@@ -54,15 +54,16 @@ type Command struct {
 	Show func(text string)
 }
 
-// Ended is how a process ended, and what it wrote.
+// Ended is how a process ended, and what it wrote. Of each text, the beginning and the end are kept.
 type Ended struct {
 	Code      *int // nil when a signal ended the process
 	Signal    *int
 	TimedOut  bool          // its deadline has passed
 	CPU       time.Duration // of the user and of the system
-	Stdout    []byte
+	Stdout    []byte        // what a terminal shows of what was written, as is Stderr
 	Stderr    []byte
-	Truncated bool // more was written than was kept
+	Wrote     []byte // what was written to those streams of which a terminal shows something else
+	Truncated bool   // a terminal shows more than was kept
 	// Notes are for whoever reads the result: what was hidden from the process, what
 	// it has changed, what of that was taken back.
 	Notes []string

@@ -79,10 +79,14 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	over := stop()
 	out.collect(&ended)
 	b.hints(&ended)
+	if (ended.Code == nil || *ended.Code != 0) && terms.Network == nil && h.outward(&ended) {
+		ended.Notes = append(ended.Notes, noNetwork)
+	}
 	if errors.Is(err, errFiles) {
 		over, err = err, nil
 	}
 	j.historyHints(b, &ended)
+	p.elsewhereHint(cmd.Dir, &ended)
 	j.part(layers, cmd.Stage, !noteStop(over, &ended))
 	if !staged {
 		b.after(&ended)

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -268,4 +269,58 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	asks("", "")
 	opts.Rules[0].Effect, opts.Rules[0].Source = policy.Deny, policy.SourceSession
 	asks("", "")
+}
+
+// TestRepositoriesElsewhere: what git misses is named, and a flag for what knows of the worktree.
+func TestRepositoriesElsewhere(t *testing.T) {
+	if *tier < 0 {
+		return // a command sees all
+	}
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("bash", "-c", `set -e
+export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+git init -q -b main main && cd main && git commit -q --allow-empty -m one && git worktree add -q ../linked && git worktree add -q in/it
+git clone -q --bare . ../bare.git && git -C ../bare.git worktree add -q "../of bare" main
+git -c protocol.file.allow=always submodule -q add file://$PWD ../main/sub 2>/dev/null || git -c protocol.file.allow=always submodule -q add file://$PWD sub
+cd .. && mkdir -p stranger gone keys home/.ssh moved inner && echo "gitdir: $PWD/main/.git" > stranger/.git && echo "gitdir: ../nowhere" > gone/.git
+echo "gitdir: $PWD/home/.ssh" > keys/.git && echo "gitdir: $PWD/main/.git/worktrees/linked" > moved/.git && git init -q inner && echo "$PWD/main/.git" > inner/.git/commondir`)
+	c.Dir = base
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, c := range map[string]struct{ dir, command, flag, says string }{
+		"a linked worktree":               {"linked", "git log", "--mount " + base + "/main/.git", ""},
+		"below its top":                   {"linked", "mkdir -p a/b && cd a/b && git status", "--mount " + base + "/main/.git", ""},
+		"one in its repository":           {"main/in/it", "git log", "--mount " + base + "/main/.git", ""},
+		"one of a bare repository":        {"of bare", "git log", "--mount " + base + "/bare.git", ""},
+		"a submodule":                     {"main/sub", "git log", "--mount " + base + "/main/.git/modules/sub", ""},
+		"a build that asks git":           {"linked", "echo error obtaining VCS status: exit status 128; exit 1", "--mount " + base + "/main/.git", ""},
+		"a file that names another's":     {"stranger", "git log", "", "knows of no worktree here"},
+		"a copy of another's file":        {"moved", "git log", "", "knows of no worktree here"},
+		"a file that names keys":          {"keys", "git log", "", "knows of no worktree here"},
+		"a repository that leads outside": {"inner", "git log", "", ""},
+		"nowhere":                         {"gone", "git log", "", "is not there, or "},
+		"all of it":                       {"main", "git -C in/it log && git -C sub log && git -C nowhere log", "", ""},
+		"a command without git":           {"linked", "exit 1", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := run(t, filepath.Join(base, c.dir), c.command, policy.Limits{})
+			notes := strings.Join(out.Notes, "\n")
+			if c.flag == "" && strings.Contains(notes, "--mount") || !strings.Contains(notes, cmp.Or(c.flag, c.says)) || c.flag+c.says+notes == notes && notes != "" {
+				t.Errorf("%s, %q", describe(out), notes)
+			}
+			if c.flag == "" {
+				return
+			}
+			mounts := []policy.Mount{{Host: filepath.Join(base, c.dir), Write: true}, {Host: strings.TrimPrefix(c.flag, "--mount "), Write: true}}
+			out, err := testJail(t).Run(t.Context(), grantWith(t, filepath.Join(base, c.dir), "git log", policy.Options{Mounts: mounts}), bash(filepath.Join(base, c.dir), "git log"))
+			if err != nil || out.Code == nil || *out.Code != 0 || !strings.Contains(string(out.Stdout), "one") {
+				t.Errorf("with %s: %s, %v", c.flag, describe(out), err)
+			}
+		})
+	}
 }

@@ -16,6 +16,7 @@
 package jail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -176,13 +177,16 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	defer cancel()
 	var ended effect.Ended
 	for try := 1; ; try++ {
-		kept := [2]*headTail{newHeadTail(maxOutput), newHeadTail(maxOutput)}
 		var live *shown
 		if cmd.Show != nil && cmd.MergeStderr && try == 1 {
 			live = &shown{show: cmd.Show}
 		}
-		out := streams{own: new(redact.Redactor), kept: kept}
-		out.stdout, out.stderr = out.own.Writer(j.Redact.Writer(io.MultiWriter(kept[0], live))), out.own.Writer(j.Redact.Writer(kept[1]))
+		out := streams{own: new(redact.Redactor)}
+		clean := func(w io.Writer) *redact.Writer { return out.own.Writer(j.Redact.Writer(w)) }
+		for i := range out.kept {
+			out.kept[i] = &kept{headTail: newHeadTail(maxOutput), redact: clean}
+		}
+		out.stdout, out.stderr = clean(io.MultiWriter(out.kept[0], live)), clean(out.kept[1])
 		if cmd.MergeStderr {
 			out.stderr = out.stdout
 		}
@@ -221,14 +225,20 @@ func unused(grant policy.Grant, err error) {
 type streams struct {
 	stdout, stderr *redact.Writer
 	own            *redact.Redactor // knows what is secret in the output of this command only
-	kept           [2]*headTail
+	kept           [2]*kept
 }
 
 // collect adds to a result what was written until then.
 func (s streams) collect(ended *effect.Ended) {
 	_, _ = s.stdout.Flush(), s.stderr.Flush() // what they write to takes everything
-	ended.Stdout, ended.Stderr = s.kept[0].bytes(), s.kept[1].bytes()
-	ended.Truncated = s.kept[0].cut() || s.kept[1].cut()
+	for i, out := range []*[]byte{&ended.Stdout, &ended.Stderr} {
+		shown := s.kept[i].show()
+		*out = shown.bytes()
+		ended.Truncated = ended.Truncated || shown.cut()
+		if wrote := s.kept[i].bytes(); !bytes.Equal(wrote, *out) {
+			ended.Wrote = append(ended.Wrote, wrote...)
+		}
+	}
 }
 
 func denied(err error) error { return &effect.Error{Kind: effect.Denied, Err: err} }

@@ -722,3 +722,44 @@ func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 		t.Error("it ran where the link leads")
 	}
 }
+
+// TestOutputIsWhatATerminalShows: what was drawn over counts for nothing, and is kept beside.
+func TestOutputIsWhatATerminalShows(t *testing.T) {
+	frames := `for i in $(seq 3000); do printf '\r\033[K%s%% of it' $i; done; echo; `
+	for name, c := range map[string]struct {
+		command     string
+		limit       int
+		out, wrote  string // of wrote, the end
+		cut, rawCut bool
+	}{
+		"plain text":             {command: "printf 'a\\tb \\n'", out: "a\tb \n"},
+		"frames":                 {command: "echo begin; " + frames + "echo end", limit: 1 << 20, out: "begin\n3000% of it\nend\n", wrote: "\r\x1b[K3000% of it\nend\n"},
+		"more frames than limit": {command: "echo begin; " + frames + "echo end", limit: 100, out: "begin\n3000% of it\nend\n", wrote: "% of it\nend\n", rawCut: true},
+		"lines between frames":   {command: "for n in 1 2 3; do echo $n; " + frames + "done", limit: 200, out: "1\n3000% of it\n2\n3000% of it\n3\n3000% of it\n", wrote: "% of it\n", rawCut: true},
+		"much text, then frames": {command: "echo begin; seq 1000 1499; " + frames + "echo end", limit: 100, cut: true, rawCut: true,
+			out: "begin\n1000\n1001\n1002\n1003\n1004\n1005\n1006\n1007\n1008\n... 2422 bytes left out ...\n493\n1494\n1495\n1496\n1497\n1498\n1499\n3000% of it\nend\n", wrote: "\nend\n"},
+		"much text behind frames": {command: frames + "seq 1000 1499; echo end", limit: 100, cut: true, rawCut: true, wrote: "\n1499\nend\n",
+			out: "3000% of it\n1000\n1001\n1002\n1003\n1004\n1005\n1006\n100\n... 2416 bytes left out ...\n\n1491\n1492\n1493\n1494\n1495\n1496\n1497\n1498\n1499\nend\n"},
+		"a frame over both streams": {command: `printf 10%%; printf '\r20%%\n' >&2`, out: "20%\n", wrote: "10%\r20%\n"},
+		"nothing is left":           {command: `printf 'working\r\033[K'`, wrote: "working\r\x1b[K"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := bash(dir, c.command)
+			cmd.MergeStderr = true
+			out, err := testJail(t).Run(t.Context(), grantFor(t, dir, c.command, policy.Limits{ExecOutputBytes: c.limit}), cmd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(out.Stdout); got != c.out || out.Truncated != c.cut {
+				t.Errorf("%s, cut %v", describe(out), out.Truncated)
+			}
+			if got := string(out.Wrote); !strings.HasSuffix(got, c.wrote) || (got == "") != (c.wrote == "") || strings.Contains(got, " bytes left out ...\n") != c.rawCut {
+				t.Errorf("it wrote %.300q", got)
+			}
+			if c.limit > 0 && len(out.Wrote) > c.limit+100 {
+				t.Errorf("%d bytes are kept for a limit of %d", len(out.Wrote), c.limit)
+			}
+		})
+	}
+}

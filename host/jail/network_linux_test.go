@@ -3,9 +3,11 @@ package jail
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
@@ -84,5 +86,37 @@ func TestACommandReachesGrantedHostsOnly(t *testing.T) {
 	out = run(true, tries(other))
 	if touched.Load() != 0 || strings.Contains(string(out.Stdout), "hello") {
 		t.Errorf("it reaches what was not granted: %s", describe(out))
+	}
+}
+
+// TestWhoTriedTheNetworkIsTold: a command that failed, and connected to an address that is not
+// its own.
+func TestWhoTriedTheNetworkIsTold(t *testing.T) {
+	const toHost, toItself = "(: >/dev/tcp/192.0.2.7/80) 2>/dev/null", "(: >/dev/tcp/127.0.0.1/1) 2>/dev/null"
+	short := policy.Limits{ExecTimeout: 300 * time.Millisecond, ExecTimeoutMax: 300 * time.Millisecond}
+	for name, c := range map[string]struct {
+		command string
+		least   policy.Tier // at which it is told, 3 if that takes a root of its own; 0: it is not
+		limits  policy.Limits
+	}{
+		"an address":                         {toHost + "; exit 1", 2, policy.Limits{}},
+		"an address of IPv6":                 {"(: >/dev/tcp/2001:db8::1/80) 2>/dev/null; exit 1", 2, policy.Limits{}},
+		"an address, until the deadline":     {toHost + "; sleep 1000", 2, short},
+		"a name":                             {"getent ahosts nobody.example", 3, policy.Limits{}},
+		"a tool that is told to be offline":  {"echo 'go: example.com/x: module lookup disabled by GOPROXY=off'; exit 1", 2, policy.Limits{}},
+		"an address, and it succeeded":       {toHost + "; true", 0, policy.Limits{}},
+		"itself":                             {toItself + "; exit 1", 0, policy.Limits{}},
+		"itself, by IPv6":                    {"(: >/dev/tcp/::1/1) 2>/dev/null; exit 1", 0, policy.Limits{}},
+		"itself, by name":                    {"(: >/dev/tcp/localhost/1) 2>/dev/null; getent ahosts localhost; exit 1", 0, policy.Limits{}},
+		"nobody":                             {"exit 1", 0, policy.Limits{}},
+		"nobody, and it speaks of a network": {"echo Network is unreachable; exit 1", 0, policy.Limits{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := run(t, t.TempDir(), c.command, c.limits)
+			want := c.least > 0 && policy.Tier(*tier) >= min(c.least, 2) && (c.least < 3 || !*noRoot)
+			if told := slices.Contains(out.Notes, noNetwork); told != want {
+				t.Errorf("%s, %q", describe(out), out.Notes)
+			}
+		})
 	}
 }

@@ -2,8 +2,47 @@ package jail
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"sync"
+
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/visible"
 )
+
+// kept keeps what is written to it and, if that is something else, what a terminal shows of it.
+type kept struct {
+	*headTail
+	redact func(io.Writer) *redact.Writer
+	screen *visible.Screen // passes on to clean; nil: a terminal shows what was written
+	clean  *redact.Writer  // writes to shown: a secret can come together on the screen
+	shown  *headTail
+}
+
+func (k *kept) Write(p []byte) (int, error) {
+	if k.screen == nil && slices.ContainsFunc(p, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' }) {
+		k.shown = &headTail{half: k.half, total: k.total - int64(len(k.head)+len(k.tail))}
+		k.clean = k.redact(k.shown)
+		k.screen = visible.NewScreen(k.clean)
+		for _, before := range [][]byte{k.head, k.tail[k.at:], k.tail[:k.at]} {
+			_, _ = k.screen.Write(before)
+		}
+	}
+	if k.screen != nil {
+		_, _ = k.screen.Write(p)
+	}
+	return k.headTail.Write(p)
+}
+
+// show ends the text, and returns what a terminal shows of it.
+func (k *kept) show() *headTail {
+	if k.screen == nil {
+		return k.headTail
+	}
+	k.screen.Flush()
+	_ = k.clean.Flush()
+	return k.shown
+}
 
 // headTail keeps the first and the last half of its limit of what is written
 // to it, and never blocks the writer. It is safe for concurrent use.

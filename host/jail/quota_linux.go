@@ -84,7 +84,7 @@ func noteStop(why error, ended *effect.Ended) bool {
 	}
 	ended.Notes = append(ended.Notes, s.Error())
 	if s.unsaid {
-		ended.Stdout, ended.Stderr = nil, nil
+		ended.Stdout, ended.Stderr, ended.Wrote = nil, nil, nil
 	}
 	return true
 }

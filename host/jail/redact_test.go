@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,9 +79,14 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 			if err != nil || !out.Truncated {
 				t.Fatalf("%s, %v", describe(out), err)
 			}
-			if p := piece(leak, append(out.Stdout, out.Stderr...)); p != "" {
+			if p := piece(leak, slices.Concat(out.Stdout, out.Stderr, out.Wrote)); p != "" {
 				t.Errorf("%s, merged %v: %q is in %s", form, merged, p, describe(out))
 			}
+		}
+		script = fmt.Sprintf("printf '%%s\\033[0m%%s\\n' '%s' '%s'", leak[:9], leak[9:]) // together on the screen
+		shown, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{}), bash(dir, script))
+		if err != nil || piece(leak, shown.Stdout) != "" {
+			t.Errorf("%s: %s, %v", form, describe(shown), err)
 		}
 		script = "echo " + leak + "; sleep 1000"
 		limits := policy.Limits{ExecTimeout: 300 * time.Millisecond, ExecTimeoutMax: 300 * time.Millisecond}

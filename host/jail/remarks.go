@@ -9,6 +9,8 @@ import (
 
 const yourself = "the keys and passwords for that are not in the jail: a person has to run it outside"
 
+const noNetwork = "the command needs the network, and has none: a call with network true is asked about, and reaches the hosts that a person allows with --allow-net HOST"
+
 const tooMany = "a process in the jail may have 8192 files open, and a command half of the inotify instances and watches that the user may have: close some, or watch fewer"
 
 // remarks are what is said about a command that did not succeed and wrote this.

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -16,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/stage"
 )
@@ -57,8 +61,9 @@ var image = sync.OnceValues(func() (int, error) {
 type helper struct {
 	world  wire.World
 	cmd    *exec.Cmd
-	socket *os.File // ours, blocking
-	mounts *os.File // tells of changes of what is mounted here since it was started
+	socket *os.File   // ours, blocking
+	mounts *os.File   // tells of changes of what is mounted here since it was started
+	routes []*os.File // the counters of its own network; nil: it has none
 	ready  wire.Ready
 	gone   chan struct{}  // closed when the process has ended
 	clean  []func()       // what has to be done then
@@ -122,6 +127,14 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	} else if h.ready.Err != "" {
 		err = fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
 	}
+	for _, name := range []string{"snmp", "snmp6"} {
+		if !w.Namespaces {
+			break
+		}
+		if f, missing := os.Open(fmt.Sprintf("/proc/%d/net/%s", c.Process.Pid, name)); missing == nil {
+			h.routes = append(h.routes, f)
+		}
+	}
 	// Whoever has begun to end it may do so when it has a command.
 	if stopped := stop(); stopped && err == nil {
 		return h, nil
@@ -172,6 +185,18 @@ func (h *helper) current() bool {
 	return n == 0 && err == nil
 }
 
+// noRoutes finds OutNoRoutes in the counters of a network, if it is not 0.
+var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
+
+// outward reports whether a command tried to reach what is not in its own network: it connected to
+// an address without a route there, or was Go, which does not try, as its environment has it.
+func (h *helper) outward(ended *effect.Ended) bool {
+	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
+		text, _ := io.ReadAll(f)
+		return noRoutes().Match(text) || bytes.Contains(slices.Concat(ended.Stdout, ended.Stderr), []byte("disabled by GOPROXY=off"))
+	})
+}
+
 // cpu is what a helper that has ended, and all it has waited for, have used.
 func (h *helper) cpu() time.Duration {
 	<-h.gone
@@ -182,6 +207,9 @@ func (h *helper) cpu() time.Duration {
 func (h *helper) release() {
 	h.socket.Close()
 	h.mounts.Close()
+	for _, f := range h.routes {
+		f.Close()
+	}
 	for _, f := range h.clean {
 		f()
 	}

@@ -148,6 +148,8 @@ type ResultData struct {
 	Success bool   `json:"success"`
 	// Unsent are fields of the result that the model is not sent.
 	Unsent []string `json:"unsent,omitempty"`
+	// Wrote is what a command wrote, where the envelope has what a terminal shows of it.
+	Wrote string `json:"wrote,omitempty"`
 }
 
 // BriefData is the data of a brief: a user message that no person has written. In it
@@ -188,7 +190,7 @@ func CallMessage(call CallData) Message {
 // is. The name is the one by which the caller has called the tool.
 func ResultMessage(callID, name string, r tool.Result) Message {
 	return Message{Kind: ToolResult, Content: r.Summary(), Data: tool.Marshal(ResultData{
-		CallID: callID, Name: name, Output: string(r.Envelope()), Success: r.Err == nil, Unsent: r.Unsent,
+		CallID: callID, Name: name, Output: string(r.Envelope()), Success: r.Err == nil, Unsent: r.Unsent, Wrote: r.Wrote,
 	}), Parts: ImageParts(r.Images)}
 }
 

@@ -70,6 +70,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	for _, note := range host.Notes {
 		result.AddNote(note)
 	}
+	result.Wrote = text(host.Wrote)
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
 	result.Usage.Network = grant.Traffic()

@@ -116,6 +116,9 @@ type Result struct {
 	// were not read, or that the model goes round in a circle. Empty where there
 	// is nothing to add.
 	Note string
+	// Wrote is what a command wrote, where the result has what a terminal shows of it. It is
+	// for the log.
+	Wrote string
 	// Times is how often the model has made this very call in this turn and come
 	// to this very result, this time counted; 0 where nobody counts.
 	Times int

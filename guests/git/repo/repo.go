@@ -133,7 +133,11 @@ func openAt(dir string, check func() error) (*Repo, error) {
 			target = filepath.Join(dir, target)
 		}
 		if target = filepath.Clean(target); !isRepository(target) {
-			return nil, notRepository("the git directory of %s is %s, which does not exist or is not among the granted directories; grant it with --mount", dir, target)
+			whole := target // a linked worktree needs all of its repository
+			if in := filepath.Dir(target); filepath.Base(in) == "worktrees" {
+				whole = filepath.Dir(in)
+			}
+			return nil, notRepository("%s leads to the git directory %s, which does not exist or is not among the granted directories; if that is the repository of this directory, and not what a stranger wants to be shown, grant it with --mount %s", dotGit, target, whole)
 		}
 		return newRepo(target, dir, check)
 	case isBare(dir):

@@ -110,7 +110,7 @@ var table = map[string][]string{
 
 	"host/githistory": {"host/beneath", "host/internal/private", "host/policy", "host/policy/gitconfig", "host/policy/paths"},
 
-	"host/jail": {"host/githistory", "host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
+	"host/jail": {"host/githistory", "host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact", "host/shellword", "host/visible"},
 
 	"host/jail/helper":  {"host/beneath", "host/jail/seccomp", "host/jail/wire"},
 	"host/jail/probe":   {},

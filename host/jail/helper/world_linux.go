@@ -124,6 +124,9 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 			return step(err, "make %s", name)
 		}
 	}
+	if err := firstErr(os.MkdirAll("./etc", 0o755), os.WriteFile("./etc/resolv.conf", []byte(resolver), 0o644)); err != nil {
+		return step(err, "make /etc/resolv.conf")
+	}
 	// The directories of the command itself are one file system, so that it has
 	// one limit.
 	if err := firstErr(os.MkdirAll("./run/scratch", 0o755),
@@ -202,6 +205,10 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	}
 	return nil
 }
+
+// resolver has programs ask for names over TCP, at an address that nobody has: the network counts
+// that. No command can ask over UDP.
+const resolver = "# A command reaches no name server.\nnameserver 192.0.2.1\noptions use-vc attempts:1 timeout:1\n"
 
 // ofMachine are files of /proc about other users and their processes: their keys, and what
 // their processes wait for.

@@ -64,7 +64,7 @@ func execRun(g *guest) error {
 		}
 		return fail(errorCase, err.Error())
 	}
-	g.world.Notes = append(g.world.Notes, ended.Notes...)
+	g.world.Notes, g.world.Wrote = append(g.world.Notes, ended.Notes...), ended.Wrote
 	if ended.TimedOut {
 		g.world.TimedOut = &ended
 	}

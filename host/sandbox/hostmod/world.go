@@ -48,6 +48,8 @@ type World struct {
 	Unknown *policy.HistoryError
 	// Notes are remarks about the command.
 	Notes []string
+	// Wrote is as of [effect.Ended].
+	Wrote []byte
 }
 
 // End ends what the guest has left behind, and waits for that. It is called

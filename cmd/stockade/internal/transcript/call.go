@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 const (
@@ -56,6 +57,7 @@ type call struct {
 	done    bool
 	deleted bool // nobody knows what came of it any more
 	result  Envelope
+	wrote   string // see [llm.ResultData]
 }
 
 // output is what a command has written so far, and how much of it is shown.
@@ -219,7 +221,7 @@ func (t *Transcript) take(c *call, e session.Event) {
 		if c.deleted = !ok || !read; c.deleted {
 			return
 		}
-		if c.result = env; c.number == 0 {
+		if c.result, c.wrote = env, data.Wrote; c.number == 0 {
 			c.name = words.ToolName(data.Name)
 		}
 		if c.name == "add_task" || c.name == "update_task" {
@@ -268,7 +270,7 @@ func (t *Transcript) begin(c *call, now time.Time) (rows []string) {
 		rows = append(rows, t.page().head(t.title(c), c.args))
 	}
 	c.begun = true
-	if lines := linesOf(c.output.text); len(lines) > c.output.shown {
+	if lines := linesOf(visible.Shown(c.output.text)); len(lines) > c.output.shown {
 		most := len(lines)
 		if !t.o.Verbose {
 			most = min(most, foldedLines)
@@ -401,7 +403,7 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	}
 	wrote := env.Stdout
 	if wrote == "" && env.Stderr == "" { // it was stopped: what was seen of it does not vanish
-		wrote = c.output.text
+		wrote = visible.Shown(c.output.text)
 	}
 	rows = append(rows, t.folded(linesOf(wrote), c, true)...)
 	rows = append(rows, t.folded(linesOf(env.Stderr), nil, true)...)
@@ -671,7 +673,7 @@ func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 		more = words.Plural(left, "more line") + t.whole(c)
 	}
 	from := 0
-	if c != nil && c.begun && c.output.shown > 0 && strings.HasPrefix(strings.Join(lines, "\n"), strings.TrimRight(c.output.text, "\n")) {
+	if c != nil && c.begun && c.output.shown > 0 && strings.HasPrefix(strings.Join(lines, "\n"), strings.TrimRight(visible.Shown(c.output.text), "\n")) {
 		from, end = c.output.shown, false
 	}
 	if end && more != "" {

@@ -158,6 +158,7 @@ func (t *Transcript) card(r *record) (out []string) {
 		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // which is all of it
 			quoted("beside it", text)
 		}
+		quoted("as it was written", c.wrote)
 		quoted("note", c.result.Note)
 		add("took", c.cost())
 		for _, n := range c.result.Metadata.Network {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 // stopWords are the way out.
@@ -84,11 +85,11 @@ func (t *Transcript) state(c *call, now time.Time, frame string) []span {
 
 // newest are the rows with what a call has written or said last.
 func (t *Transcript) newest(c *call, most int) []string {
-	text := c.output.text
+	text := visible.Shown(lastBytes(c.output.text, 8<<10))
 	if text == "" {
 		text = c.note
 	}
-	lines := linesOf(lastBytes(text, 8<<10))
+	lines := linesOf(text)
 	lines = lines[max(len(lines)-most, 0):]
 	if len(lines) == 0 {
 		return nil
