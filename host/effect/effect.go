@@ -46,6 +46,8 @@ type Command struct {
 	MaxOutput int // bytes of each stream that are kept, half of them from its end
 	// MergeStderr sends both streams to Stdout in the order of writing.
 	MergeStderr bool
+	// Terminal asks for what a terminal shows of each stream, for a reader. False: its bytes.
+	Terminal bool
 	// Stage takes what the process changes in files, of which the host then has
 	// nothing. Nil: it changes the host's.
 	Stage *stage.Set
@@ -60,10 +62,10 @@ type Ended struct {
 	Signal    *int
 	TimedOut  bool          // its deadline has passed
 	CPU       time.Duration // of the user and of the system
-	Stdout    []byte        // what a terminal shows of what was written, as is Stderr
+	Stdout    []byte
 	Stderr    []byte
-	Wrote     []byte // what was written to those streams of which a terminal shows something else
-	Truncated bool   // a terminal shows more than was kept
+	Wrote     []byte // the bytes of those streams of which a terminal shows something else
+	Truncated bool   // there was more than was kept
 	// Notes are for whoever reads the result: what was hidden from the process, what
 	// it has changed, what of that was taken back.
 	Notes []string

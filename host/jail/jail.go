@@ -184,7 +184,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		out := streams{own: new(redact.Redactor)}
 		clean := func(w io.Writer) *redact.Writer { return out.own.Writer(j.Redact.Writer(w)) }
 		for i := range out.kept {
-			out.kept[i] = &kept{headTail: newHeadTail(maxOutput), redact: clean}
+			out.kept[i] = &kept{headTail: newHeadTail(maxOutput), terminal: cmd.Terminal, redact: clean}
 		}
 		out.stdout, out.stderr = clean(io.MultiWriter(out.kept[0], live)), clean(out.kept[1])
 		if cmd.MergeStderr {

@@ -741,12 +741,13 @@ func TestOutputIsWhatATerminalShows(t *testing.T) {
 		"much text behind frames": {command: frames + "seq 1000 1499; echo end", limit: 100, cut: true, rawCut: true, wrote: "\n1499\nend\n",
 			out: "3000% of it\n1000\n1001\n1002\n1003\n1004\n1005\n1006\n100\n... 2416 bytes left out ...\n\n1491\n1492\n1493\n1494\n1495\n1496\n1497\n1498\n1499\nend\n"},
 		"a frame over both streams": {command: `printf 10%%; printf '\r20%%\n' >&2`, out: "20%\n", wrote: "10%\r20%\n"},
+		"for no reader":             {command: `printf 'a\r\033[Kb\r\n'`, out: "a\r\x1b[Kb\r\n"},
 		"nothing is left":           {command: `printf 'working\r\033[K'`, wrote: "working\r\x1b[K"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd := bash(dir, c.command)
-			cmd.MergeStderr = true
+			cmd.MergeStderr, cmd.Terminal = true, name != "for no reader"
 			out, err := testJail(t).Run(t.Context(), grantFor(t, dir, c.command, policy.Limits{ExecOutputBytes: c.limit}), cmd)
 			if err != nil {
 				t.Fatal(err)

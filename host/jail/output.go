@@ -10,17 +10,18 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// kept keeps what is written to it and, if that is something else, what a terminal shows of it.
+// kept keeps what is written to it and, where that is asked for, what a terminal shows of it.
 type kept struct {
 	*headTail
-	redact func(io.Writer) *redact.Writer
-	screen *visible.Screen // passes on to clean; nil: a terminal shows what was written
-	clean  *redact.Writer  // writes to shown: a secret can come together on the screen
-	shown  *headTail
+	terminal bool // as of [effect.Command]
+	redact   func(io.Writer) *redact.Writer
+	screen   *visible.Screen // passes on to clean; nil: a terminal shows what was written
+	clean    *redact.Writer  // writes to shown: a secret can come together on the screen
+	shown    *headTail
 }
 
 func (k *kept) Write(p []byte) (int, error) {
-	if k.screen == nil && slices.ContainsFunc(p, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' }) {
+	if k.terminal && k.screen == nil && slices.ContainsFunc(p, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' }) {
 		k.shown = &headTail{half: k.half, total: k.total - int64(len(k.head)+len(k.tail))}
 		k.clean = k.redact(k.shown)
 		k.screen = visible.NewScreen(k.clean)

@@ -74,7 +74,7 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		script := fmt.Sprintf("printf '%%090d%s' 0; printf '%s%%0200d%s' 0; printf '%%090d%s%%0200d' 0 0 >&2", leak[:5], leak[5:], leak, leak)
 		for _, merged := range []bool{false, true} {
 			cmd := bash(dir, script)
-			cmd.MergeStderr = merged
+			cmd.MergeStderr, cmd.Terminal = merged, true
 			out, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd)
 			if err != nil || !out.Truncated {
 				t.Fatalf("%s, %v", describe(out), err)
@@ -84,7 +84,9 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 			}
 		}
 		script = fmt.Sprintf("printf '%%s\\033[0m%%s\\n' '%s' '%s'", leak[:9], leak[9:]) // together on the screen
-		shown, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{}), bash(dir, script))
+		cmd := bash(dir, script)
+		cmd.Terminal = true
+		shown, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{}), cmd)
 		if err != nil || piece(leak, shown.Stdout) != "" {
 			t.Errorf("%s: %s, %v", form, describe(shown), err)
 		}

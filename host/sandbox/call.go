@@ -24,7 +24,8 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Config: s.config(mod), Redact: s.opts.Redact, Report: report}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Config: s.config(mod), Redact: s.opts.Redact, Report: report,
+		Terminal: mod.Origin == tool.OriginBuiltin}
 	if grant.MayExec() {
 		host.Stage = set
 	}

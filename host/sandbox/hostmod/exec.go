@@ -48,7 +48,7 @@ func execRun(g *guest) error {
 	if why := g.world.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
-	cmd.Stage = g.world.Stage
+	cmd.Stage, cmd.Terminal = g.world.Stage, g.world.Terminal
 	if report := g.world.Report; report != nil {
 		cmd.Show = func(text string) { report(tool.Progress{Output: text}) }
 	}

@@ -27,6 +27,8 @@ type World struct {
 	Files *wasi.FS
 	// Stage takes what its command changes; nil: that changes the host's files.
 	Stage *stage.Set
+	// Terminal is [effect.Command]'s: what the guest reads is for a model.
+	Terminal bool
 	// Report takes what the guest says, and what is to be said about it. Nil drops
 	// that.
 	Report func(tool.Progress)

@@ -43,8 +43,7 @@ type Command struct {
 	MergeStderr bool
 }
 
-// Outcome is what came of a process that was started. Stdout and Stderr are what
-// a terminal shows at the end, without escape sequences.
+// Outcome is what came of a process that was started.
 type Outcome struct {
 	ExitCode  int // -1 when the process did not exit by itself
 	Signal    int // what ended it; 0 for none
