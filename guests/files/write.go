@@ -56,6 +56,9 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 		if in.ExpectedSHA256 != "" {
 			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.shown())
 		}
+		if err := l.mayCreate(in.Path); err != nil {
+			return writeResult{}, err
+		}
 		out.Action = "Created"
 		err = create(l, content)
 	case err != nil:

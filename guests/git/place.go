@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/guests/internal/pathname"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -20,14 +21,10 @@ func open(in args, check func() error) (*call, error) {
 	if err != nil {
 		return nil, tool.IO("working directory: %w", err)
 	}
-	if strings.ContainsRune(in.Path, 0) || !utf8.ValidString(in.Path) {
-		return nil, tool.InvalidInput("path %q is not one", in.Path)
+	abs, err := pathname.Read(in.Path, cwd)
+	if err != nil {
+		return nil, err
 	}
-	abs := filepath.FromSlash(in.Path)
-	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(cwd, abs)
-	}
-	abs = filepath.Clean(abs)
 	r, err := repo.Open(abs, check)
 	if err != nil {
 		return nil, err

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // call runs a granted call on a fresh instance.
@@ -46,6 +48,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		guest := s.guest(inst, c, host)
 		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, own)
 		inst.returned, printed = err == nil, guest.Printed
+		if err == nil && toolErr == nil {
+			toolErr = inst.setModes(grant, call)
+		}
 		hostErr = host.End(inst.account.Charge)
 	}
 	if report != nil {
@@ -78,6 +83,17 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		result.Usage.PeakMemoryBytes = inst.memory.peak + inst.memory.beside
 	}
 	return result, hostErr
+}
+
+// setModes gives files on the stage the modes that a patch says, once the tool has applied it.
+func (i *instance) setModes(grant policy.Grant, call tool.Call) *abi.ToolError {
+	for name, executable := range grant.Modes() {
+		path := paths.Guest(paths.Absolute(filename.Parse(name), call.Cwd))
+		if errno := i.files.SetExecutable(path, executable); errno != 0 {
+			return &abi.ToolError{Case: abi.IO, Message: fmt.Sprintf("the mode of %s cannot be set: %v", name, errno)}
+		}
+	}
+	return nil
 }
 
 // config returns a function that looks up the configuration of a module. The snapshot that

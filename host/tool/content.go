@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,6 +123,27 @@ func (c *Content) Files(args json.RawMessage) (there, made []string, err error) 
 		}
 	}
 	return there, made, err
+}
+
+// Modes are the modes that a patch gives to files, by path: whether they are executable. The
+// host sets them once the tool has ended, because WASI has none.
+func (c *Content) Modes(args json.RawMessage) map[string]bool {
+	var all map[string]json.RawMessage
+	var text string
+	if c == nil || c.Patch == "" || json.Unmarshal(args, &all) != nil || json.Unmarshal(all[c.Patch], &text) != nil {
+		return nil
+	}
+	files, err := patch.Parse(text)
+	if err != nil {
+		return nil
+	}
+	modes := map[string]bool{}
+	for _, f := range files {
+		if f.Mode != "" && f.Op != patch.Delete {
+			modes[cmp.Or(f.MoveTo, f.Path)] = f.Mode == patch.Executable
+		}
+	}
+	return modes
 }
 
 func (c *Content) check(s *Schema) error {

@@ -184,6 +184,33 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	return n, errnoOf(err)
 }
 
+// SetExecutable lets those execute a regular file who may read it, or nobody. It works on a
+// stage only, and a guest has no function for it: WASI has no modes.
+func (f *FS) SetExecutable(name string, executable bool) Errno {
+	p, errno := f.entry(name)
+	defer p.close()
+	if errno == 0 {
+		errno = f.mayChange(&p, false)
+	}
+	switch {
+	case errno != 0:
+		return errno
+	case !p.staged(), p.node != nil && !p.node.Mode().IsRegular():
+		return errKind
+	case p.fault != 0:
+		return p.fault
+	case p.node == nil:
+		return ENOENT
+	case p.info.(stage.Info).Stat().Nlink > 1:
+		return EMLINK // the other names would have the mode, too
+	}
+	mode := p.node.Mode() &^ 0o111
+	if executable {
+		mode |= mode >> 2 & 0o111
+	}
+	return errnoOf(p.m.tree.SetMode(p.node, mode))
+}
+
 // setStagedTimes changes the times of what is at the place.
 func (p *place) setStagedTimes(atim, mtim int64) Errno {
 	switch {
