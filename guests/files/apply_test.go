@@ -155,7 +155,7 @@ func TestDiffsOfGitAreAppliedAsGitDoes(t *testing.T) {
 		t.Log("git is not installed; nothing to compare with")
 		return
 	}
-	rnd := rand.New(rand.NewPCG(33, 34))
+	rnd := rand.New(rand.NewPCG(33, 33))
 	text := func(eol string) string {
 		var lines []string
 		for range rnd.IntN(9) {
@@ -199,6 +199,9 @@ func TestDiffsOfGitAreAppliedAsGitDoes(t *testing.T) {
 		_ = os.RemoveAll("dir")
 		put(t, from, was)
 		_ = os.Chmod(from, 0o644)
+		if diff == "" {
+			continue
+		}
 		if _, err := applyPatch(t.Context(), patchArgs{Patch: diff}); err != nil {
 			if tool.CodeOf(err) != "NOT_UNIQUE" {
 				t.Errorf("%v\n%q\n%s", err, was, diff)

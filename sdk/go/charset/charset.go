@@ -2,7 +2,8 @@
 // back: a file is shown and edited as UTF-8, and is written in the encoding that it has.
 //
 // An encoding is told by the byte order mark, by the pattern of NUL bytes in text of
-// Western languages, and by bytes that are no UTF-8. The tools that edit files and the
+// Western languages, and by bytes that are no UTF-8. What these do not tell, a caller can
+// name: see [Named]. The tools that edit files and the
 // host that shows what they change do that with this package.
 package charset
 
@@ -131,6 +132,17 @@ func (e Encoding) Guess(part []byte) Encoding {
 	return e
 }
 
+// Told is the encoding that a caller has named, if the file begins with no mark and a part
+// of it is no UTF-8, or nothing but ASCII. Without a name it is that of [Encoding.Guess].
+func (e Encoding) Told(told Encoding, part []byte) Encoding {
+	ascii := bytes.IndexFunc(part, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 && !told.isWide()
+	valid := e == Encoding{Form: UTF8} && !ascii && utf8.Valid(part[:max(0, len(part)-utf8.UTFMax)])
+	if told.Form == "" || e.Form != Binary && e != (Encoding{Form: UTF8}) || valid || e.Form == Binary && !told.isWide() {
+		return e.Guess(part)
+	}
+	return Encoding{Form: told.Form}
+}
+
 // Decode makes UTF-8 of a whole file, and leaves out its mark. It fails where that could
 // not be turned round.
 func (e Encoding) Decode(raw []byte) ([]byte, bool) {
@@ -147,6 +159,15 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 		}
 		return out.Bytes(), !d.lossy
 	}
+	if l := legacy()[e.Form]; l != nil {
+		text, err := l.NewDecoder().Bytes(raw)
+		if err == nil {
+			var back []byte
+			back, err = l.NewEncoder().Bytes(text)
+			return text, err == nil && bytes.Equal(raw, back)
+		}
+		return nil, false
+	}
 	return raw, true
 }
 
@@ -155,6 +176,16 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 	if e == (Encoding{Form: UTF8}) {
 		return text, 0, -1
+	}
+	if l := legacy()[e.Form]; l != nil {
+		if raw, err := l.NewEncoder().Bytes(text); err == nil {
+			return raw, 0, -1
+		}
+		for i, r := range string(text) {
+			if _, err := l.NewEncoder().String(string(r)); err != nil {
+				return nil, r, i
+			}
+		}
 	}
 	raw = make([]byte, 0, len(e.Mark)+len(text)+len(text)/8)
 	raw = append(raw, e.Mark...)
@@ -192,6 +223,10 @@ func (e Encoding) appendUnit(raw []byte, r rune) []byte {
 // Reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
 // damaged reports whether, so far, there was something that [Encoding.Decode] fails for.
 func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bool) {
+	if l := legacy()[e.Form]; l != nil {
+		d := &legacyReader{r: l.NewDecoder().Reader(r)}
+		return bufio.NewReaderSize(d, r.Size()), func() bool { return d.lossy }
+	}
 	if !e.isWide() {
 		return r, func() bool { return false }
 	}
