@@ -28,6 +28,7 @@ const (
 
 type patchArgs struct {
 	Patch          string            `json:"patch" desc:"All of the patch, from *** Begin Patch to *** End Patch."`
+	Encoding       string            `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 map[string]string `json:"expected_sha256,omitempty" desc:"SHA-256 of the files that are updated or deleted, by path. Filled in for you."`
 }
 
@@ -64,7 +65,7 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 			return patchResult{}, err
 		}
 		s := &steps[i]
-		if err := s.prepare(in.ExpectedSHA256[s.Path]); err != nil {
+		if err := s.prepare(in.ExpectedSHA256[s.Path], in.Encoding); err != nil {
 			return patchResult{}, err
 		}
 		if total += len(s.edited.file); total > maxPatchedBytes {
@@ -134,7 +135,7 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 }
 
 // prepare finds out what the file will be, and refuses what cannot be done.
-func (s *patchStep) prepare(wantHash string) error {
+func (s *patchStep) prepare(wantHash, encoding string) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
 		if err := s.to.mayCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
 			return err
@@ -153,11 +154,12 @@ func (s *patchStep) prepare(wantHash string) error {
 		if strings.Contains(s.Text, "\x00") {
 			return holdsNUL("the new file", s.Text)
 		}
-		s.edited = edited{content: []byte(s.Text), file: []byte(s.Text), sha256: hashOf([]byte(s.Text))}
-		s.did = fmt.Sprintf("Added %s (%s)", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"))
-		if s.Mode == patch.Executable {
-			s.did += ", which is executable"
+		file, err := encode(s.l, []byte(s.Text), encoding)
+		if err != nil {
+			return err
 		}
+		s.edited = edited{file: file, sha256: hashOf(file)}
+		s.did = fmt.Sprintf("Added %s (%s)%s", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"), s.modeWords())
 		return nil
 	case patch.Delete:
 		info, err := os.Lstat(s.l.abs)
@@ -173,7 +175,7 @@ func (s *patchStep) prepare(wantHash string) error {
 		}
 		return checkHash(s.l, info.Size(), wantHash)
 	}
-	t, err := readForEdit(s.l, wantHash)
+	t, err := readForEdit(s.l, wantHash, encoding)
 	switch {
 	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
 		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)
@@ -184,9 +186,7 @@ func (s *patchStep) prepare(wantHash string) error {
 	if s.MoveTo != "" {
 		s.did = fmt.Sprintf("Moved %s to %s", s.l.shown(), s.to.shown())
 	}
-	if s.Mode != "" {
-		s.did += map[string]string{patch.Executable: ", which is executable now", patch.Plain: ", which is not executable now"}[s.Mode]
-	}
+	s.did += s.modeWords()
 	if len(s.Hunks) == 0 {
 		s.edited.sha256 = t.sha256
 		return nil
@@ -201,6 +201,10 @@ func (s *patchStep) prepare(wantHash string) error {
 	s.did += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.edited.content), "line", "lines"), note, preview(t.content, s.edited.content, changes))
 	s.edited.content = nil // the file is enough from here on
 	return nil
+}
+
+func (s *patchStep) modeWords() string {
+	return map[string]string{patch.Executable: ", executable now", patch.Plain: ", not executable now"}[s.Mode]
 }
 
 func (s *patchStep) carryOut() error {
@@ -220,26 +224,13 @@ func (s *patchStep) carryOut() error {
 		err = overwrite(s.to, s.edited.file)
 	}
 	if err == nil && s.Mode != "" && s.Op != patch.Delete {
-		err = s.chmod()
+		// It has an effect outside WebAssembly only: the host sets the modes of a patch.
+		err = os.Chmod(s.to.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
 	}
 	if err != nil {
 		return s.to.fault("patch", err)
 	}
 	return nil
-}
-
-// chmod has an effect outside WebAssembly only: WASI has no modes, and the host sets those of
-// a patch.
-func (s *patchStep) chmod() error {
-	info, err := os.Stat(s.to.abs)
-	if err != nil {
-		return err
-	}
-	mode := info.Mode().Perm() &^ 0o111
-	if s.Mode == patch.Executable {
-		mode |= mode >> 2 & 0o111
-	}
-	return os.Chmod(s.to.abs, mode)
 }
 
 // fit finds where the hunks belong, and the changes that they make. A hunk belongs

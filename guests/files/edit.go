@@ -26,6 +26,7 @@ type editArgs struct {
 	OldString      string `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
 	NewString      string `json:"new_string" desc:"The text to put in its place."`
 	ReplaceAll     bool   `json:"replace_all,omitempty" desc:"Replace every occurrence."`
+	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
 }
 
@@ -49,7 +50,7 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	if err != nil {
 		return editResult{}, err
 	}
-	t, err := readForEdit(l, in.ExpectedSHA256)
+	t, err := readForEdit(l, in.ExpectedSHA256, in.Encoding)
 	if err != nil {
 		return editResult{}, err
 	}
@@ -112,8 +113,7 @@ func (t *text) edit(changes []change) (edited, error) {
 	var lacks rune
 	var at int
 	if e.file, lacks, at = t.enc.Encode(e.content); at >= 0 {
-		return edited{}, tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
-			t.l.shown(), t.enc, lacks, lacks, 1+bytes.Count(e.content[:at], []byte("\n"))))
+		return edited{}, notEncodable(t.l, t.enc, e.content, lacks, at)
 	}
 	e.diff, e.sha256 = unifiedDiff(t.l.shown(), t.content, changes), hashOf(e.file)
 	return e, nil
@@ -123,9 +123,14 @@ func (t *text) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a file that has the hash, if one is wanted.
-func readForEdit(l location, wantHash string) (*text, error) {
+// readForEdit reads a file that has the hash, if one is wanted, in the encoding that the caller
+// names, if the file does not tell it.
+func readForEdit(l location, wantHash, encoding string) (*text, error) {
 	t := &text{l: l}
+	told, err := named(encoding)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
 	}
@@ -155,14 +160,16 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	if err := compareHash(l, t.sha256, wantHash); err != nil {
 		return nil, err
 	}
-	t.enc = charset.Of(raw)
+	t.enc = charset.Of(raw).Told(told, raw)
 	if err := refuse(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	t.enc = t.enc.Guess(raw)
+	if likely := charset.Likely(raw[:min(len(raw), maxReadOutput)]); t.enc.Form == charset.Windows1252 && told.Form == "" && likely != nil {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), either(likely)))
+	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example", l.shown(), t.enc.Form))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.shown(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))

@@ -17,15 +17,27 @@ var inWords = map[charset.Form]string{
 }
 
 // decoded returns a file as UTF-8 without its byte order mark, and the name of its encoding,
-// which is empty for plain UTF-8. ok is false if the file is not text, or cannot be decoded.
-func decoded(data []byte) (text, encoding string, ok bool) {
-	e := charset.Of(data).Guess(data)
+// which is empty for plain UTF-8. told names the encoding if the file does not tell it. ok is
+// false if the file is not text, or cannot be decoded.
+func decoded(data []byte, told string) (text, encoding string, ok bool) {
+	named, _ := charset.Named(told)
+	e := charset.Of(data).Told(named, data)
 	raw, ok := e.Decode(data)
+	if !ok && named.Form != "" {
+		return decoded(data, "")
+	}
 	wide := e.Form == charset.UTF16LE || e.Form == charset.UTF16BE
 	if !ok || !utf8.Valid(raw) || wide && hasLines(data[len(e.Mark):]) || !wide && bytes.IndexByte(data, 0) >= 0 {
 		return "", "", false
 	}
-	encoding = inWords[e.Form]
+	if encoding = inWords[e.Form]; encoding == "" && e.Form != charset.UTF8 {
+		encoding = string(e.Form)
+	}
+	for _, c := range []string{"`", "|", `\`} { // second bytes of characters, which a shell sees
+		if !wide && bytes.Count(data, []byte(c)) > strings.Count(string(raw), c) {
+			encoding += ", with " + c + " inside of characters for programs that do not know it"
+		}
+	}
 	if e.Mark != "" {
 		encoding = cmp.Or(encoding, "UTF-8") + " with a byte order mark"
 	}

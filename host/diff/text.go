@@ -317,7 +317,7 @@ func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err er
 		return c, sum, err
 	}
 	sum = sha256.Sum256(data)
-	text, encoding, ok := decoded(data)
+	text, encoding, ok := decoded(data, v.Encoding)
 	if !ok {
 		return c, sum, errNoText
 	}

@@ -99,14 +99,9 @@ func (c *Content) Argument() string {
 // tool looks at or changes, and of those that a patch makes. It fails where the
 // arguments do not tell, and the tool has something to say about them.
 func (c *Content) Files(args json.RawMessage) (there, made []string, err error) {
-	var all map[string]json.RawMessage
-	var text string
-	name := c.Path + c.Patch
-	if err := json.Unmarshal(args, &all); err != nil {
+	text, err := argument(args, c.Path+c.Patch)
+	if err != nil {
 		return nil, nil, err
-	}
-	if err := json.Unmarshal(all[name], &text); err != nil || text == "" {
-		return nil, nil, fmt.Errorf("the argument %.80q is no text", name)
 	}
 	if c.Patch == "" {
 		return []string{text}, nil, nil
@@ -125,18 +120,36 @@ func (c *Content) Files(args json.RawMessage) (there, made []string, err error) 
 	return there, made, err
 }
 
+// argument is one that must be a text.
+func argument(args json.RawMessage, name string) (text string, err error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(args, &all); err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(all[name], &text); err != nil || text == "" {
+		return "", fmt.Errorf("the argument %.80q is no text", name)
+	}
+	return text, nil
+}
+
+// Encoding is the encoding that a call names for the files that are no UTF-8, so that the
+// question shows what is written; empty: it names none.
+func (c *Content) Encoding(args json.RawMessage) string {
+	if c == nil {
+		return ""
+	}
+	name, _ := argument(args, "encoding")
+	return name
+}
+
 // Modes are the modes that a patch gives to files, by path: whether they are executable. The
 // host sets them once the tool has ended, because WASI has none.
 func (c *Content) Modes(args json.RawMessage) map[string]bool {
-	var all map[string]json.RawMessage
-	var text string
-	if c == nil || c.Patch == "" || json.Unmarshal(args, &all) != nil || json.Unmarshal(all[c.Patch], &text) != nil {
+	if c == nil || c.Patch == "" {
 		return nil
 	}
-	files, err := patch.Parse(text)
-	if err != nil {
-		return nil
-	}
+	text, _ := argument(args, c.Patch)
+	files, _ := patch.Parse(text)
 	modes := map[string]bool{}
 	for _, f := range files {
 		if f.Mode != "" && f.Op != patch.Delete {

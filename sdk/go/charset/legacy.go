@@ -1,10 +1,10 @@
 package charset
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -16,17 +16,19 @@ import (
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
+	utf16 "golang.org/x/text/encoding/unicode"
 )
 
 // Names are some of the names that [Named] knows.
 const Names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
 
-// legacy are the encodings that only a caller can name. Each writes ASCII as it is, and no
-// other text in bytes of ASCII alone, so that nothing hides in it.
-var legacy = sync.OnceValue(func() map[Form]encoding.Encoding {
+// codecs are those of all forms but UTF-8 and Windows-1252. What would hide ASCII in other
+// text, such as ISO-2022-JP, is left out.
+var codecs = sync.OnceValue(func() map[Form]encoding.Encoding {
 	all := map[Form]encoding.Encoding{
 		"gbk": simplifiedchinese.GBK, "gb18030": simplifiedchinese.GB18030, "big5": traditionalchinese.Big5,
 		"shift_jis": japanese.ShiftJIS, "euc-jp": japanese.EUCJP, "euc-kr": korean.EUCKR,
+		UTF16LE: utf16.UTF16(utf16.LittleEndian, utf16.IgnoreBOM), UTF16BE: utf16.UTF16(utf16.BigEndian, utf16.IgnoreBOM),
 	}
 	for _, e := range charmap.All {
 		name := strings.NewReplacer("ibm code page ", "ibm", " ", "-").Replace(strings.ToLower(fmt.Sprint(e)))
@@ -51,13 +53,8 @@ func Named(name string) (e Encoding, known bool) {
 	want := bare(name)
 	want = cmp.Or(aliases[want], want)
 	page := strings.TrimPrefix(strings.TrimPrefix(want, "cp"), "win")
-	for form := range legacy() {
+	for _, form := range slices.AppendSeq([]Form{"", UTF8, Windows1252}, maps.Keys(codecs())) {
 		if is := bare(string(form)); is == want || page != want && (is == "windows"+page || is == "ibm"+page) {
-			return Encoding{Form: form}, true
-		}
-	}
-	for _, form := range []Form{"", UTF8, UTF16LE, UTF16BE, Windows1252} {
-		if is := bare(string(form)); is == want || page != want && is == "windows"+page {
 			return Encoding{Form: form}, true
 		}
 	}
@@ -84,7 +81,7 @@ func Likely(part []byte) (forms []Form) {
 		{"shift_jis", []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana, unicode.Han}}, {"euc-jp", []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana, unicode.Han}},
 		{"euc-kr", []*unicode.RangeTable{unicode.Hangul}}, {"windows-1251", []*unicode.RangeTable{unicode.Cyrillic}}, {"koi8-r", []*unicode.RangeTable{unicode.Cyrillic}},
 	} {
-		text, err := legacy()[f.form].NewDecoder().Bytes(part)
+		text, err := codecs()[f.form].NewDecoder().Bytes(part)
 		all, fit, first := 0, 0, 0 // characters, those of the script, and those of its first part or in lower case
 		for i, r := range string(text) {
 			switch {
@@ -105,16 +102,4 @@ func Likely(part []byte) (forms []Form) {
 		}
 	}
 	return forms
-}
-
-// legacyReader notes whether something was no text of its encoding.
-type legacyReader struct {
-	r     io.Reader
-	lossy bool
-}
-
-func (d *legacyReader) Read(p []byte) (int, error) {
-	n, err := d.r.Read(p)
-	d.lossy = d.lossy || bytes.ContainsRune(p[:n], utf8.RuneError)
-	return n, err
 }
