@@ -8,6 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -292,6 +296,11 @@ func nearMiss(content []byte, what string, old []string) string {
 		return "; leave out the line numbers, they are not part of the file"
 	}
 	number, have, want := closest(content, old[:min(len(old), maxCompared)])
+	if number == 0 || strings.TrimSpace(have) != strings.TrimSpace(want) {
+		if note := alike(content, what, strings.Join(old, "\n")); note != "" {
+			return note
+		}
+	}
 	if number == 0 {
 		want = old[first]
 		if number, have = likest(content, want); number == 0 {
@@ -304,6 +313,72 @@ func nearMiss(content []byte, what string, old []string) string {
 		return fmt.Sprintf("; line %d of the file differs in white space: it is %q, and %s has %q", number, have, what, want)
 	}
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
+}
+
+// alike says where a text is in the content but for characters that look like others or that
+// do not show, and which is the first.
+func alike(content []byte, what, want string) string {
+	var plain []byte
+	for _, r := range string(content) {
+		plain = append(plain, look(r)...)
+	}
+	var wanted []byte
+	for _, r := range want {
+		wanted = append(wanted, look(r)...)
+	}
+	at := bytes.Index(plain, bytes.TrimSpace(wanted))
+	if at < 0 || len(bytes.TrimSpace(wanted)) == 0 {
+		return ""
+	}
+	pos := 0 // in the content
+	for n := 0; n < at; {
+		r, size := utf8.DecodeRune(content[pos:])
+		n, pos = n+len(look(r)), pos+size
+	}
+	have := content[pos:]
+	want = strings.TrimLeftFunc(want, func(r rune) bool { return look(r) == "" || r == '\n' })
+	for have = bytes.TrimLeftFunc(have, func(r rune) bool { return look(r) == "" }); ; {
+		a, size := utf8.DecodeRune(have)
+		b, width := utf8.DecodeRuneInString(want)
+		if width == 0 {
+			return "" // only blanks in front differ
+		}
+		if a != b || size == 0 {
+			break
+		}
+		have, want = have[size:], want[width:]
+	}
+	line, _ := cut(trimEnding(content[linesBack(content, len(content)-len(have), 0):linesOn(content, len(content)-len(have), 1)]), maxDiffLine)
+	return fmt.Sprintf("; line %d of the file has %s where %s has %s: it is %q", 1+countLines(content[:len(content)-len(have)]), characters(string(have)), what, characters(want), line)
+}
+
+// look is a character as it looks: empty for blanks and what does not show.
+func look(r rune) string {
+	switch {
+	case r == '\n' || r > ' ' && r < utf8.RuneSelf:
+		return string(r)
+	case unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc, unicode.Variation_Selector):
+		return ""
+	case strings.ContainsRune("‘’‚‛′´ʼ", r):
+		return "'"
+	case strings.ContainsRune("“”„‟″«»", r):
+		return `"`
+	case r == '−' || unicode.Is(unicode.Pd, r):
+		return "-"
+	}
+	return strings.ReplaceAll(norm.NFKD.String(string(r)), " ", "")
+}
+
+// characters are the first of a text and its accents, by their numbers.
+func characters(text string) string {
+	var shown, numbers string
+	for i, r := range text {
+		if i > 0 && !unicode.Is(unicode.Mn, r) {
+			break
+		}
+		shown, numbers = shown+string(r), numbers+fmt.Sprintf(" %U", r)
+	}
+	return fmt.Sprintf("%q (%s)", shown, strings.TrimSpace(numbers))
 }
 
 // maxCompared is how many lines of a text are compared with each part of a file.

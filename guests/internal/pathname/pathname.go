@@ -3,7 +3,6 @@
 package pathname
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,7 +46,7 @@ func Read(arg, cwd string) (string, error) {
 	case strings.HasPrefix(path, "file:/"):
 		why = "is a URL"
 		write = "/" + strings.TrimLeft(strings.TrimPrefix(path[len("file:"):], "//localhost"), "/")
-		if plain, err := url.PathUnescape(write); err == nil {
+		if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(write, "%", `\x`) + `"`); err == nil {
 			write = filename.Show(plain)
 		}
 	case drive.MatchString(path):
