@@ -318,46 +318,50 @@ func nearMiss(content []byte, what string, old []string) string {
 // alike says where a text is in the content but for characters that look like others or that
 // do not show, and which is the first.
 func alike(content []byte, what, want string) string {
-	var plain []byte
-	for _, r := range string(content) {
-		plain = append(plain, look(r)...)
-	}
-	var wanted []byte
-	for _, r := range want {
-		wanted = append(wanted, look(r)...)
-	}
-	at := bytes.Index(plain, bytes.TrimSpace(wanted))
-	if at < 0 || len(bytes.TrimSpace(wanted)) == 0 {
+	have, wanted := string(content), strings.TrimSpace(looks(want))
+	at := strings.Index(looks(have), wanted)
+	if at < 0 || wanted == "" {
 		return ""
 	}
-	pos := 0 // in the content
-	for n := 0; n < at; {
-		r, size := utf8.DecodeRune(content[pos:])
-		n, pos = n+len(look(r)), pos+size
+	for at > 0 {
+		r, size := utf8.DecodeRuneInString(have)
+		at, have = at-len(look(r)), have[size:]
 	}
-	have := content[pos:]
-	want = strings.TrimLeftFunc(want, func(r rune) bool { return look(r) == "" || r == '\n' })
-	for have = bytes.TrimLeftFunc(have, func(r rune) bool { return look(r) == "" }); ; {
-		a, size := utf8.DecodeRune(have)
-		b, width := utf8.DecodeRuneInString(want)
-		if width == 0 {
-			return "" // only blanks in front differ
-		}
-		if a != b || size == 0 {
-			break
-		}
-		have, want = have[size:], want[width:]
+	blank := func(r rune) bool { return r == '\n' || look(r) == "" }
+	have, want = strings.TrimLeftFunc(have, blank), strings.TrimLeftFunc(want, blank)
+	same := 0
+	for same < min(len(have), len(want)) && have[same] == want[same] {
+		same++
 	}
-	line, _ := cut(trimEnding(content[linesBack(content, len(content)-len(have), 0):linesOn(content, len(content)-len(have), 1)]), maxDiffLine)
-	return fmt.Sprintf("; line %d of the file has %s where %s has %s: it is %q", 1+countLines(content[:len(content)-len(have)]), characters(string(have)), what, characters(want), line)
+	if same == len(want) {
+		return "" // only blanks in front differ
+	}
+	for same > 0 && !utf8.RuneStart(want[same]) {
+		same--
+	}
+	at = len(content) - len(have) + same
+	line, _ := cut(trimEnding(content[linesBack(content, at, 0):linesOn(content, at, 1)]), maxDiffLine)
+	is, given := character.FindString(have[same:]), character.FindString(want[same:])
+	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, given, []rune(given))
 }
 
-// look is a character as it looks: empty for blanks and what does not show.
+// character is one with its accents.
+var character = regexp.MustCompile(`(?s)^.\pM*`)
+
+// looks is a text as it looks, without blanks and what does not show.
+func looks(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		out.WriteString(look(r))
+	}
+	return out.String()
+}
+
 func look(r rune) string {
 	switch {
 	case r == '\n' || r > ' ' && r < utf8.RuneSelf:
 		return string(r)
-	case unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc, unicode.Variation_Selector):
+	case unicode.IsSpace(r) || unicode.In(r, unicode.C, unicode.Variation_Selector):
 		return ""
 	case strings.ContainsRune("‘’‚‛′´ʼ", r):
 		return "'"
@@ -367,18 +371,6 @@ func look(r rune) string {
 		return "-"
 	}
 	return strings.ReplaceAll(norm.NFKD.String(string(r)), " ", "")
-}
-
-// characters are the first of a text and its accents, by their numbers.
-func characters(text string) string {
-	var shown, numbers string
-	for i, r := range text {
-		if i > 0 && !unicode.Is(unicode.Mn, r) {
-			break
-		}
-		shown, numbers = shown+string(r), numbers+fmt.Sprintf(" %U", r)
-	}
-	return fmt.Sprintf("%q (%s)", shown, strings.TrimSpace(numbers))
 }
 
 // maxCompared is how many lines of a text are compared with each part of a file.

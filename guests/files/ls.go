@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/internal/pathname"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
@@ -91,7 +92,7 @@ func lookUp(l location, entries []fs.DirEntry) []*search.Info {
 	for from := 0; from < len(entries); from += atOnce {
 		var names []string
 		for _, d := range entries[from:min(from+atOnce, len(entries))] {
-			names = append(names, l.childPath(d.Name()))
+			names = append(names, l.childPath(pathname.Raw(d.Name())))
 		}
 		infos, err := search.Stat(names...)
 		if err != nil {
@@ -105,7 +106,7 @@ func lookUp(l location, entries []fs.DirEntry) []*search.Info {
 // describe never fails: an entry that went away since, or that may not be
 // looked at, is listed without its size and time.
 func describe(d fs.DirEntry, told *search.Info) lsEntry {
-	entry := lsEntry{kind: "FILE", name: d.Name()}
+	entry := lsEntry{kind: "FILE", name: pathname.Raw(d.Name())}
 	switch {
 	case d.IsDir():
 		entry.kind = "DIR"

@@ -16,7 +16,7 @@ import (
 // location is a file that an argument names.
 type location struct {
 	abs string // cleaned and absolute: what to open
-	rel string // how results name it: relative when inside the working directory
+	rel string // its name: relative when inside the working directory
 }
 
 // locate resolves a path argument; an empty one is the working directory.
@@ -52,7 +52,7 @@ func at(cwd, abs string) location {
 	if err != nil || !filepath.IsLocal(rel) {
 		rel = abs
 	}
-	return location{abs, filepath.ToSlash(rel)}
+	return location{abs, pathname.Raw(filepath.ToSlash(rel))}
 }
 
 func (l location) inside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
@@ -77,7 +77,7 @@ func (l location) appendChild(b []byte, name string) []byte {
 	if b = append(b, l.abs...); !os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
 		b = append(b, os.PathSeparator)
 	}
-	return append(b, name...)
+	return append(b, pathname.Open(name)...)
 }
 
 // real is the path without links, as far as that can be told: one file has one.
@@ -159,10 +159,11 @@ func (l location) hint() string {
 		return "; a path holds no pattern: glob finds files by one"
 	}
 	dir, name := filepath.Split(l.abs)
+	name = pathname.Raw(name)
 	if entries, err := os.ReadDir(dir); err == nil {
 		var names []string
 		for _, entry := range entries {
-			names = append(names, entry.Name())
+			names = append(names, pathname.Raw(entry.Name()))
 		}
 		var near []string
 		for _, found := range nearby(name, names) {

@@ -35,7 +35,7 @@ func open(in args, check func() error) (*call, error) {
 			r.Close()
 			return nil, tool.InvalidInput("path %s is inside the git directory", show(in.Path))
 		}
-		c.only = rel
+		c.only = pathname.Raw(rel)
 	}
 	if err = c.hide(); err == nil && c.hidden(c.only) {
 		err = tool.Denied("%s: %w", show(in.Path), errHidden)
@@ -115,7 +115,7 @@ func (c *call) abs(path string) string {
 	if path == "" {
 		return top
 	}
-	return top + "/" + path
+	return top + "/" + pathname.Open(path)
 }
 
 // secret reports whether the content of a path must not be shown. A file that the call names

@@ -16,7 +16,6 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
-	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // call runs a granted call on a fresh instance.
@@ -88,7 +87,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 // setModes gives files on the stage the modes that a patch says, once the tool has applied it.
 func (i *instance) setModes(grant policy.Grant, call tool.Call) *abi.ToolError {
 	for name, executable := range grant.Modes() {
-		path := paths.Guest(paths.Absolute(filename.Parse(name), call.Cwd))
+		path := paths.Guest(paths.Absolute(name, call.Cwd))
 		if errno := i.files.SetExecutable(path, executable); errno != 0 {
 			return &abi.ToolError{Case: abi.IO, Message: fmt.Sprintf("the mode of %s cannot be set: %v", name, errno)}
 		}

@@ -80,13 +80,13 @@ var table = map[string][]string{
 
 	"host/registry/oci/credential": {"host/internal/private"},
 
-	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage", "sdk/go/filename"},
+	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
 	"host/sandbox/abi":    {"host/redact", "sdk/go/picture"},
 	"host/sandbox/linear": {"host/sandbox/mapped"},
 	"host/sandbox/mapped": {},
 	"host/sandbox/native": {"host/sandbox/mapped"},
 	"host/sandbox/meter":  {"host/policy", "host/wasm/fuel"},
-	"host/sandbox/wasi":   {"host/beneath", "host/policy", "host/policy/paths", "host/stage"},
+	"host/sandbox/wasi":   {"host/beneath", "host/policy", "host/policy/paths", "host/stage", "sdk/go/filename"},
 
 	"host/sandbox/admit":   {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1"},
 	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},

@@ -1,7 +1,8 @@
 // Package filename writes the names of files as text, and reads them back. A name can hold
 // any byte but NUL and a slash. In a path, each part that is no UTF-8, that has characters
 // which do not show, or that begins with a quotation mark is written as a string of Go:
-// dir/"caf\xe9.txt". All tools show paths in this form and take them in it.
+// dir/"caf\xe9.txt". All tools show paths in this form and take them in it. WASI has names in
+// UTF-8 only: guests get the others in this form, and the host reads it in all paths of guests.
 package filename
 
 import (
@@ -22,6 +23,15 @@ func Show(path string) string {
 		}
 	}
 	return strings.Join(parts, "/")
+}
+
+// UTF8 is the path as WASI has it: only the parts that are no UTF-8, or would be read as such,
+// are written as [Show] does.
+func UTF8(path string) string {
+	if utf8.ValidString(path) && Parse(path) == path {
+		return path
+	}
+	return Show(path)
 }
 
 func isPlain(name string) bool {
