@@ -112,6 +112,7 @@ func list(dir *wasi.Dir, errno wasi.Errno, over func() error) (l Listing, _ erro
 	if errno != 0 {
 		return Listing{Missing: true}, over()
 	}
+	dir.All = true
 	cookie := uint64(0)
 	for n := 0; ; n++ {
 		if n%256 == 0 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -15,6 +16,8 @@ import (
 // Dir is an open directory: itself and its parent, the names that lead to
 // mounts, then what the host has, if anything. Only one goroutine uses it.
 type Dir struct {
+	All bool // [Dir.Entry] tells names that are not UTF-8, too
+
 	// Fixed at creation.
 	fs      *FS
 	shown   string
@@ -162,7 +165,7 @@ func (d *Dir) Stat() (Stat, Errno) {
 // is that of some entry, or of the end, or an error. Going on is cheap, also
 // with the entry that was read last; going elsewhere costs no more than the
 // host needs for it. Names that are not UTF-8 cannot be passed to WASI and are
-// written as package filename does.
+// left out, or written as package filename does if All is set.
 //
 // An entry without a name stands for many that were left out in a row, so that
 // the caller gets to think of other things. What is read is what is there at
@@ -238,6 +241,9 @@ func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 func (d *Dir) forget() { d.last, d.lastAt, d.at = Dirent{}, 0, 0 }
 
 func (d *Dir) shows(e beneath.Entry) bool {
+	if !d.All && !utf8.ValidString(e.Name) {
+		return false
+	}
 	if d.node != nil && !d.showsStaged(e.Name) {
 		return false
 	}

@@ -2,7 +2,7 @@
 // any byte but NUL and a slash. In a path, each part that is no UTF-8, that has characters
 // which do not show, or that begins with a quotation mark is written as a string of Go:
 // dir/"caf\xe9.txt". All tools show paths in this form and take them in it. WASI has names in
-// UTF-8 only: guests get the others in this form, and the host reads it in all paths of guests.
+// UTF-8 only: the host reads this form in all paths of guests, and search.list tells it.
 package filename
 
 import (
