@@ -135,9 +135,16 @@ func (e Encoding) Guess(part []byte) Encoding {
 // Told is the encoding that a caller has named, if the file begins with no mark and a part
 // of it is no UTF-8, or nothing but ASCII. Without a name it is that of [Encoding.Guess].
 func (e Encoding) Told(told Encoding, part []byte) Encoding {
-	ascii := bytes.IndexFunc(part, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 && !told.isWide()
-	valid := e == Encoding{Form: UTF8} && !ascii && utf8.Valid(part[:max(0, len(part)-utf8.UTFMax)])
-	if told.Form == "" || e.Form != Binary && e != (Encoding{Form: UTF8}) || valid || e.Form == Binary && !told.isWide() {
+	end := len(part) // of whole characters
+	for n := 1; n < utf8.UTFMax && n <= len(part); n++ {
+		if last := part[len(part)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			end -= n
+		}
+	}
+	ascii := bytes.IndexFunc(part[:end], func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	switch {
+	case told.Form == "", e.Mark != "", e.Form == Binary && !told.isWide(), e.Form != Binary && e.Form != UTF8,
+		e.Form == UTF8 && utf8.Valid(part[:end]) && (!ascii || told.isWide()):
 		return e.Guess(part)
 	}
 	return Encoding{Form: told.Form}
