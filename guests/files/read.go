@@ -259,7 +259,7 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 
 // either joins names of encodings.
 func either(forms []charset.Form) string {
-	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(forms), "[]")), " or ")
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(forms), "[]"), " ", " or ")
 }
 
 // numbered writes one line with its number. length is that of the whole line in the

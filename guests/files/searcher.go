@@ -218,15 +218,13 @@ func (s *searcher) scan(l location) error {
 		_, err = s.own.Scan(f, info.Size())
 		return err
 	}
-	raw, err := readHashed(f, info.Size())
-	if err != nil {
-		return err
+	text, err := readHashed(f, info.Size())
+	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else ASCII is found
+		text = plain
 	}
-	text, ok := charset.Of(raw).Told(s.told, raw).Decode(raw)
-	if !ok {
-		text = raw // ASCII in it is found all the same
+	if err == nil {
+		_, err = s.own.Scan(bytes.NewReader(text), int64(len(text)))
 	}
-	_, err = s.own.Scan(bytes.NewReader(text), int64(len(text)))
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
-	"github.com/stockade-dev/stockade/guests/internal/pathname"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -137,9 +136,6 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 	if err != nil {
 		return make([]search.Listing, 1)
 	}
-	for _, l := range listings {
-		pathname.Entries(l)
-	}
 	return listings
 }
 
@@ -147,12 +143,12 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 // what is no regular file better.
 func readDir(name string) (search.Listing, error) {
 	if listings, err := search.List(name); err == nil && listings[0] != nil {
-		return pathname.Entries(listings[0]), nil
+		return listings[0], nil
 	}
 	entries, err := os.ReadDir(name)
 	out := make(search.Listing, len(entries))
 	for i, e := range entries {
 		out[i] = search.Entry{Name: e.Name(), Type: e.Type()}
 	}
-	return pathname.Entries(out), err
+	return out, err
 }

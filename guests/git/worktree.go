@@ -16,7 +16,6 @@ import (
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
-	"github.com/stockade-dev/stockade/guests/internal/pathname"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/sdk/go/digest"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
@@ -250,19 +249,7 @@ func (s *scan) list(dirs []subdir) []search.Listing {
 	if err != nil || len(listings) == 0 {
 		return make([]search.Listing, 1)
 	}
-	for _, l := range listings {
-		ordered(l)
-	}
 	return listings
-}
-
-// ordered makes the names of a listing those that git has, in their order.
-func ordered(l search.Listing) search.Listing {
-	byName := func(a, b search.Entry) int { return strings.Compare(a.Name, b.Name) }
-	if pathname.Entries(l); !slices.IsSortedFunc(l, byName) {
-		slices.SortFunc(l, byName)
-	}
-	return l
 }
 
 // anyUnknown reports whether a directory that is not tracked has a file that is not
@@ -297,7 +284,7 @@ func (s *scan) anyUnknown(path string, entries search.Listing, ignore *gitignore
 
 func readDir(name string) (search.Listing, error) {
 	if listings, err := search.List(name); err == nil && len(listings) > 0 && listings[0] != nil {
-		return ordered(listings[0]), nil
+		return listings[0], nil
 	}
 	entries, err := os.ReadDir(name)
 	out := make(search.Listing, len(entries))

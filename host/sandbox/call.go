@@ -47,8 +47,10 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		guest := s.guest(inst, c, host)
 		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, own)
 		inst.returned, printed = err == nil, guest.Printed
-		if err == nil && toolErr == nil {
-			toolErr = inst.setModes(grant, call)
+		for name, executable := range grant.Modes() {
+			if errno := inst.files.SetExecutable(paths.Guest(paths.Absolute(name, call.Cwd)), executable); errno != 0 && err == nil && toolErr == nil {
+				toolErr = &abi.ToolError{Case: abi.IO, Message: fmt.Sprintf("the mode of %s cannot be set: %v", name, errno)}
+			}
 		}
 		hostErr = host.End(inst.account.Charge)
 	}
@@ -82,17 +84,6 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		result.Usage.PeakMemoryBytes = inst.memory.peak + inst.memory.beside
 	}
 	return result, hostErr
-}
-
-// setModes gives files on the stage the modes that a patch says, once the tool has applied it.
-func (i *instance) setModes(grant policy.Grant, call tool.Call) *abi.ToolError {
-	for name, executable := range grant.Modes() {
-		path := paths.Guest(paths.Absolute(name, call.Cwd))
-		if errno := i.files.SetExecutable(path, executable); errno != 0 {
-			return &abi.ToolError{Case: abi.IO, Message: fmt.Sprintf("the mode of %s cannot be set: %v", name, errno)}
-		}
-	}
-	return nil
 }
 
 // config returns a function that looks up the configuration of a module. The snapshot that

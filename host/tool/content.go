@@ -134,11 +134,10 @@ func argument(args json.RawMessage, name string) (text string, err error) {
 
 // Encoding is the encoding that a call names for the files that are no UTF-8, so that the
 // question shows what is written; empty: it names none.
-func (c *Content) Encoding(args json.RawMessage) string {
-	if c == nil {
-		return ""
+func (c *Content) Encoding(args json.RawMessage) (name string) {
+	if c != nil {
+		name, _ = argument(args, "encoding")
 	}
-	name, _ := argument(args, "encoding")
 	return name
 }
 

@@ -8,83 +8,73 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/sdk/go/filename"
-	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Raw is a name or path as the system of the host has it, of one that WASI has.
+// Raw is a path as the host has it, of one that WASI has.
 func Raw(path string) string {
-	if runtime.GOOS != "wasip1" {
-		return path
+	if runtime.GOOS == "wasip1" {
+		path = filename.Parse(path)
 	}
-	return filename.Parse(path)
+	return path
 }
 
-// Open is a path to be opened, of one as the system of the host has it.
+// Open is a path to be opened, of one that the host has.
 func Open(path string) string {
-	if runtime.GOOS != "wasip1" {
-		return path
+	if runtime.GOOS == "wasip1" {
+		path = filename.UTF8(path)
 	}
-	return filename.UTF8(path)
+	return path
 }
 
-// Entries makes the names of a listing those that the system of the host has.
-func Entries(l search.Listing) search.Listing {
-	for i := range l {
-		l[i].Name = Raw(l[i].Name)
-	}
-	return l
-}
-
-// Read is the absolute path that an argument names from the directory cwd.
+// Read is the absolute path that an argument names from the directory cwd, to be opened.
 func Read(arg, cwd string) (string, error) {
 	name := Open(filename.Parse(arg))
 	if strings.ContainsRune(name, 0) {
 		return "", tool.InvalidInput("path %q holds a NUL byte", name)
 	}
-	abs := func(path string) string {
-		if path = filepath.FromSlash(path); !filepath.IsAbs(path) {
-			path = filepath.Join(cwd, path)
+	abs := func(name string) string {
+		if name = filepath.FromSlash(name); !filepath.IsAbs(name) {
+			name = filepath.Join(cwd, name)
 		}
-		return filepath.Clean(path)
+		return filepath.Clean(name)
 	}
-	isThere := func(path string) bool { _, err := os.Lstat(abs(path)); return err == nil }
+	isThere := func(name string) bool { _, err := os.Lstat(abs(name)); return err == nil }
+	plain := strings.Trim(name, " \t\r\n")
+	quoted := len(plain) > 1 && strings.ContainsRune("\"'`", rune(plain[0])) && plain[len(plain)-1] == plain[0]
+	slashed := strings.ReplaceAll(plain, `\`, "/")
+	first, rest, more := strings.Cut(slashed, "/")
+	variable := first != "" && strings.ContainsRune("$%", rune(first[0])) && first == strings.ToUpper(first) && first != strings.ToLower(first)
 	why, write := "", ""
-	end := len(name) - 1
-	switch first, rest := cut(name); {
-	case strings.TrimSpace(name) != name:
-		why, write = "begins or ends with white space", strings.TrimSpace(name)
-	case end > 0 && name[0] == name[end] && strings.ContainsRune("\"'`", rune(name[0])):
-		why, write = "is in quotation marks", name[1:end]
-		if plain, err := strconv.Unquote(name); err == nil && name[0] == '"' {
-			write = plain
+	switch {
+	case quoted:
+		why, write = "is in quotation marks", plain[1:len(plain)-1]
+		if text, err := strconv.Unquote(plain); err == nil && plain[0] == '"' {
+			write = text
 		}
-	case strings.HasPrefix(name, "file:/"):
-		why = "is a URL"
-		write = "/" + strings.TrimLeft(strings.TrimPrefix(name[len("file:"):], "//localhost"), "/")
-		if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(write, "%", `\x`) + `"`); err == nil {
-			write = plain
+	case first == "file:" && more:
+		why, write = "is a URL", "/"+strings.TrimLeft(strings.TrimPrefix(rest, "/localhost"), "/")
+		if text, err := strconv.Unquote(`"` + strings.ReplaceAll(write, "%", `\x`) + `"`); err == nil {
+			write = text
 		}
-	case len(first) == 2 && first[1] == ':' && rest != "":
-		why, write = "is a path of Windows, and there are no drives", name[strings.LastIndexAny(name, `/\`)+1:]
-	case first == "~", strings.HasPrefix(first, "~") && rest != "", isVariable(first):
-		if isThere(first) {
-			break
-		}
-		why, write = "begins with "+first+", which no tool expands (./ in front means a directory of that name)", strings.TrimLeft(strings.ReplaceAll(rest, `\`, "/"), "/")
+	case first == "~", strings.HasPrefix(first, "~") && more, variable && !isThere(first):
+		why, write = "begins with "+first+", which no tool expands (./ in front means a directory of that name)", strings.TrimLeft(rest, "/")
 		dirs := strings.SplitAfterN(cwd, "/", 4) // the first is the root
-		if isHome := slices.Contains([]string{"~", "$HOME", "${HOME}", "%USERPROFILE%"}, first); isHome && len(dirs) > 2 && (dirs[1] == "home/" || dirs[1] == "Users/") {
-			write = path.Join("/", dirs[1], dirs[2], write)
+		if first == "~" || strings.Contains(first, "HOME") || strings.Contains(first, "USERPROFILE") {
+			if len(dirs) > 2 && (dirs[1] == "home/" || dirs[1] == "Users/") {
+				write = path.Join("/", dirs[1], dirs[2], write)
+			}
 		}
-	case strings.Contains(name, `\`):
-		why, write = "has backslashes", strings.ReplaceAll(name, `\`, "/")
+	case len(first) == 2 && first[1] == ':' && more:
+		why, write = "is one of Windows, and there are no drives", path.Base(slashed)
+	case slashed != name:
+		why, write = "has backslashes or white space around it", slashed
 	}
-	if why == "" || filename.Parse(arg) != arg || isThere(name) {
+	if why == "" || filename.Parse(arg) != arg || isThere(name) || strings.HasPrefix(first, "~") && isThere(first) {
 		return abs(name), nil
 	}
 	write = filename.Show(cmp.Or(write, "."))
@@ -92,26 +82,4 @@ func Read(arg, cwd string) (string, error) {
 		return "", err
 	}
 	return "", tool.InvalidInput("path %q %s: write %s; relative paths begin in %s", arg, why, write, filename.Show(cwd))
-}
-
-// cut splits a path behind its first name.
-func cut(name string) (first, rest string) {
-	if i := strings.IndexAny(name, `/\`); i >= 0 {
-		return name[:i], name[i:]
-	}
-	return name, ""
-}
-
-// isVariable reports whether a name is one of the environment, as a shell or Windows has it.
-func isVariable(name string) bool {
-	bare, dollar := strings.CutPrefix(name, "$")
-	switch {
-	case dollar:
-		bare = strings.TrimSuffix(strings.TrimPrefix(bare, "{"), "}")
-	case len(name) > 2 && name[0] == '%' && strings.HasSuffix(name, "%"):
-		bare = name[1 : len(name)-1]
-	default:
-		return false
-	}
-	return bare != "" && strings.Trim(bare, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }

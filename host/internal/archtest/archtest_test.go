@@ -100,7 +100,7 @@ var table = map[string][]string{
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
-	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/lines"},
+	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/filename", "sdk/go/lines"},
 
 	"host/sandbox/hostmod": {"host/stage", "host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 

@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -184,8 +185,8 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	return n, errnoOf(err)
 }
 
-// SetExecutable lets those execute a regular file who may read it, or nobody. It works on a
-// stage only, and a guest has no function for it: WASI has no modes.
+// SetExecutable lets those execute a regular file on a stage who may read it, or nobody. A
+// guest has no function for it: WASI has no modes.
 func (f *FS) SetExecutable(name string, executable bool) Errno {
 	p, errno := f.entry(name)
 	defer p.close()
@@ -195,12 +196,8 @@ func (f *FS) SetExecutable(name string, executable bool) Errno {
 	switch {
 	case errno != 0:
 		return errno
-	case !p.staged(), p.node != nil && !p.node.Mode().IsRegular():
-		return errKind
-	case p.fault != 0:
-		return p.fault
-	case p.node == nil:
-		return ENOENT
+	case !p.staged() || p.node == nil || !p.node.Mode().IsRegular():
+		return cmp.Or(p.fault, errKind)
 	case p.info.(stage.Info).Stat().Nlink > 1:
 		return EMLINK // the other names would have the mode, too
 	}

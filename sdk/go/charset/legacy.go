@@ -73,31 +73,29 @@ func Likely(part []byte) (forms []Form) {
 			}
 		}
 	}
+	kana := []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana, unicode.Han}
 	for _, f := range []struct {
 		form   Form
-		script []*unicode.RangeTable
+		script []*unicode.RangeTable // of which there is much of the first
 	}{
-		{"gbk", []*unicode.RangeTable{unicode.Han}}, {"big5", []*unicode.RangeTable{unicode.Han}},
-		{"shift_jis", []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana, unicode.Han}}, {"euc-jp", []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana, unicode.Han}},
-		{"euc-kr", []*unicode.RangeTable{unicode.Hangul}}, {"windows-1251", []*unicode.RangeTable{unicode.Cyrillic}}, {"koi8-r", []*unicode.RangeTable{unicode.Cyrillic}},
+		{"gbk", kana[2:]}, {"big5", kana[2:]}, {"shift_jis", kana}, {"euc-jp", kana}, {"euc-kr", []*unicode.RangeTable{unicode.Hangul}},
+		{"windows-1251", []*unicode.RangeTable{unicode.Cyrillic}}, {"koi8-r", []*unicode.RangeTable{unicode.Cyrillic}},
 	} {
-		text, err := codecs()[f.form].NewDecoder().Bytes(part)
-		all, fit, first := 0, 0, 0 // characters, those of the script, and those of its first part or in lower case
-		for i, r := range string(text) {
-			switch {
-			case r < utf8.RuneSelf:
-				continue
-			case r == utf8.RuneError && i < len(text)-2*utf8.UTFMax:
-				err = encoding.ErrInvalidUTF8
-			case unicode.In(r, f.script...) && (r < 0xFF61 || r > 0xFF9F): // narrow kana are misread bytes
+		text, _ := codecs()[f.form].NewDecoder().String(string(part))
+		all, fit, first, bad := 0, 0, 0, strings.Count(strings.TrimRight(text, "\uFFFD"), "\uFFFD")
+		for _, r := range text {
+			if r >= utf8.RuneSelf {
+				all++
+			}
+			if r >= utf8.RuneSelf && unicode.In(r, f.script...) && (r < 0xFF61 || r > 0xFF9F) { // narrow kana are misread bytes
 				fit++
-				if unicode.Is(f.script[0], r) && !unicode.IsUpper(r) {
+				if unicode.Is(f.script[0], r) && !unicode.IsUpper(r) { // nor is text in capitals
 					first++
 				}
 			}
-			all++
 		}
-		if err == nil && all >= 4 && fit*3 >= all*2 && first*4 >= fit && (f.form == "shift_jis" || beside*3 >= high && (f.script[0] != unicode.Cyrillic || first*2 >= fit)) {
+		dense := beside*3 >= high || f.form == "shift_jis" // of which half is ASCII
+		if bad == 0 && all >= 4 && fit*3 >= all*2 && first*4 >= fit && dense && (f.script[0] != unicode.Cyrillic || first*2 >= fit) {
 			forms = append(forms, f.form)
 		}
 	}
