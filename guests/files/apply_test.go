@@ -147,10 +147,10 @@ func TestAUnifiedDiffIsApplied(t *testing.T) {
 	}
 }
 
-// TestDiffsOfGitAreAppliedAsGitDoes compares with git apply what becomes of random texts,
-// with and without newlines at their ends, and of modes and names. Where git is not
-// installed the tables alone have to do.
-func TestDiffsOfGitAreAppliedAsGitDoes(t *testing.T) {
+// TestDiffsOfGitAreApplied has git write what differs between random files, with and without
+// newlines at their ends, with modes, renames and odd names, and applies that. Where git is
+// not installed the tables alone have to do.
+func TestDiffsOfGitAreApplied(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Log("git is not installed; nothing to compare with")
 		return

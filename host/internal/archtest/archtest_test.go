@@ -118,10 +118,10 @@ var table = map[string][]string{
 	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},
 	"host/jail/wire":    {},
 
-	"host/dispatch": {"host/diff", "host/git", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept"},
+	"host/dispatch": {"host/diff", "host/git", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept", "sdk/go/filename"},
 	"host/kept":     {"host/policy", "host/session", "host/tool"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
+	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool", "sdk/go/filename"},
 	"host/config":   {"host/config/keys", "sdk/go/nearest"},
 	"host/door": {"guests", "host/agent", "host/githistory", "host/policy/paths", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/google", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
