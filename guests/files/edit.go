@@ -340,8 +340,12 @@ func alike(content []byte, what, want string) string {
 		same--
 	}
 	at = len(content) - len(have) + same
-	line, _ := cut(trimEnding(content[linesBack(content, at, 0):linesOn(content, at, 1)]), maxDiffLine)
+	start := linesBack(content, at, 0)
+	line, _ := cut(trimEnding(content[start:linesOn(content, at, 1)]), maxDiffLine)
 	is, given := character.FindString(have[same:]), character.FindString(want[same:])
+	if blank := " \t"; len(bytes.Trim(content[start:at], blank)) == 0 && (strings.Trim(is, blank) == "" || strings.Trim(given, blank) == "") {
+		return "" // the same
+	}
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, given, []rune(given))
 }
 
