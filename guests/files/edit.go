@@ -168,7 +168,7 @@ func readForEdit(l location, wantHash, encoding string) (*text, error) {
 	if err := refuse(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	if likely := charset.Likely(raw[:min(len(raw), maxReadOutput)]); t.enc.Form == charset.Windows1252 && told.Form == "" && likely != nil {
+	if likely := likelyOf(t.enc, told, raw); likely != nil {
 		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), either(likely)))
 	}
 	var ok bool
@@ -319,8 +319,11 @@ func nearMiss(content []byte, what string, old []string) string {
 // do not show, and which is the first.
 func alike(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(looks(want))
+	if wanted == "" || len(have) > maxLooked {
+		return ""
+	}
 	at := strings.Index(looks(have), wanted)
-	if at < 0 || wanted == "" {
+	if at < 0 {
 		return ""
 	}
 	for at > 0 {
@@ -348,6 +351,9 @@ func alike(content []byte, what, want string) string {
 	}
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, given, []rune(given))
 }
+
+// maxLooked limits the bytes of a file that are compared by their looks, which takes long.
+const maxLooked = 1 << 20
 
 // character is one with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)

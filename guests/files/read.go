@@ -176,6 +176,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	}
 	ahead, _ := text.Peek(maxReadOutput)
 	enc = enc.Guess(ahead)
+	likely := likelyOf(enc, p.told, ahead)
 	out := readResult{Encoding: enc.String()}
 	var shown strings.Builder
 	for ; number >= p.offset-1; number++ {
@@ -223,7 +224,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		if number == 0 {
 			out.Output = "(empty)"
 		}
-		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc, damaged(), charset.Likely(ahead))
+		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc, damaged(), likely)
 	}
 	return out, nil
 }
@@ -239,7 +240,7 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 		notes = append(notes, fmt.Sprintf("%s; to go on, call file_read with offset=%d", more, out.NextOffset))
 	}
 	switch {
-	case enc.Form == charset.Windows1252 && p.told.Form == "" && likely != nil:
+	case likely != nil:
 		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding, and give that to edits, too", either(likely)))
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
@@ -255,6 +256,14 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 		return ""
 	}
 	return "\n[" + strings.Join(notes, "; ") + "]"
+}
+
+// likelyOf is what a file may be in that is taken for Windows-1252, and nobody has said so.
+func likelyOf(enc, told charset.Encoding, part []byte) []charset.Form {
+	if enc.Form != charset.Windows1252 || told.Form != "" {
+		return nil
+	}
+	return charset.Likely(part[:min(len(part), maxReadOutput)])
 }
 
 // either joins names of encodings.

@@ -93,10 +93,11 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	switch form := charset.Of(head).Told(s.told, head).Form; {
+	enc := charset.Of(head).Told(s.told, head)
+	switch form := enc.Form; {
 	case form == charset.UTF8 || s.told.Form != "" && form != charset.Binary:
 	case form == charset.Windows1252:
-		if likely := charset.Likely(head); likely != nil {
+		if likely := likelyOf(enc, s.told, head); likely != nil {
 			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), either(likely))
 		}
 	case form == charset.Binary:

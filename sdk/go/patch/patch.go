@@ -298,7 +298,7 @@ func (p *parser) hunk() (Hunk, error) {
 			empty++
 			h.Lines = append(h.Lines, " ")
 			continue
-		case strings.ContainsRune(" -+\\", rune(line[0])):
+		case strings.ContainsRune(" -+", rune(line[0])), strings.HasPrefix(line, noNewline):
 			if !h.add(line) {
 				return h, p.fault(p.at, endless, cut(line))
 			}

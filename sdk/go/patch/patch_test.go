@@ -92,6 +92,8 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 		"a mode of two names":         {"diff --git a/x b/y\nold mode 100644\nnew mode 100755\n", `the lines --- and +++ name each file`},
 		"a line behind the last":      {"--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n\\ No newline at end of file\n+c\n", `line 7 of the patch: "+c" follows a line of which`},
 		"context behind the last":     {in("*** Update File: a\n@@\n-a\n\\ No newline at end of file\n b"), `line 6 of the patch: " b" follows a line`},
+		"a backslash in a hunk":       {in("*** Update File: a\n@@\n-a\n\\section{b}"), `line 5 of the patch: a line of a hunk begins with a blank`},
+		"a backslash in a diff":       {"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\section{b}\n+b\n", `line 5 of the patch: a line of a hunk begins with a blank`},
 		"a last line of nothing":      {in("*** Update File: a\n@@\n\\ No newline at end of file\n b"), `line 4 of the patch`},
 		"a hunk without a file":       {"@@ -1 +1 @@\n-a\n+b\n", "no file is named above the hunk"},
 		"a new file with context":     {"--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n a\n", "every line of a file that is added begins with +"},

@@ -146,16 +146,13 @@ func (p *parser) pair(f *File, from string) error {
 
 // sameName is the path in the line of git that names a file twice.
 func sameName(names string) string {
-	for i := range len(names) {
-		if names[i] == ' ' {
-			a, isA := strings.CutPrefix(diffPath(names[:i]), "a/")
-			b, isB := strings.CutPrefix(diffPath(names[i+1:]), "b/")
-			if a == b && isA == isB {
-				return a
-			}
-		}
+	half := len(names) / 2 // where the blank is between two of one length
+	a, isA := strings.CutPrefix(diffPath(names[:half]), "a/")
+	b, isB := strings.CutPrefix(diffPath(names[half:]), "b/")
+	if a != b || isA != isB {
+		return ""
 	}
-	return ""
+	return a
 }
 
 // diffPath is a path without the time that may stand behind it. git writes an unusual one
@@ -201,7 +198,7 @@ func (p *parser) diffHunk() (Hunk, error) {
 			added++
 			h.Lines = append(h.Lines, " ")
 			continue
-		case line[0] == '\\':
+		case strings.HasPrefix(line, noNewline):
 		case line[0] == '+':
 			added++
 		case line[0] == '-':
