@@ -33,15 +33,20 @@ func decoded(data []byte, told string) (text, encoding string, ok bool) {
 	if encoding = inWords[e.Form]; encoding == "" && e.Form != charset.UTF8 {
 		encoding = string(e.Form)
 	}
-	for _, c := range []string{"`", "|", `\`} { // second bytes of characters, which a shell sees
-		if !wide && bytes.Count(data, []byte(c)) > strings.Count(string(raw), c) {
-			encoding += ", with " + c + " inside of characters for programs that do not know it"
-		}
-	}
 	if e.Mark != "" {
 		encoding = cmp.Or(encoding, "UTF-8") + " with a byte order mark"
 	}
 	return string(raw), encoding, true
+}
+
+// within returns the ASCII that a shell sees in a file inside of other characters of its text.
+func within(data []byte, text string) (out string) {
+	for _, c := range []string{"`", "|", `\`} {
+		if bytes.IndexByte(data, 0) < 0 && bytes.Count(data, []byte(c)) > strings.Count(text, c) {
+			out += c
+		}
+	}
+	return out
 }
 
 // Bytes that are declared as UTF-16 count as ASCII if a whole line of at least leastLine bytes is
