@@ -155,7 +155,7 @@ func (c *call) relative(path string) string {
 	if err != nil {
 		return path
 	}
-	if rel = filepath.ToSlash(rel); strings.HasSuffix(path, "/") {
+	if rel = pathname.Raw(filepath.ToSlash(rel)); strings.HasSuffix(path, "/") {
 		rel += "/"
 	}
 	return rel
