@@ -130,10 +130,10 @@
 // of a tool, internal/pager, which shows what is longer than
 // that, internal/words, which says numbers and names, and internal/terminal, which makes text
 // of others harmless. guests are the built-in tools. sdk is what a tool's author
-// imports; the host imports five packages of it, sdk/go/lines, which finds lines that
+// imports; the host imports six packages of it, sdk/go/lines, which finds lines that
 // match, sdk/go/nearest, which finds the name that was probably meant, sdk/go/picture,
-// which tells what image some bytes are, sdk/go/patch, which reads patches, and
-// sdk/go/charset, which tells how text is encoded. wit is the source of truth of the
+// which tells what image some bytes are, sdk/go/patch, which reads patches,
+// sdk/go/charset, which tells how text is encoded, and sdk/go/filename, which writes names as text. wit is the source of truth of the
 // ABI.
 //
 // # Words

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ const (
 
 type patchArgs struct {
 	Patch          string            `json:"patch" desc:"All of the patch, from *** Begin Patch to *** End Patch."`
+	Encoding       string            `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 map[string]string `json:"expected_sha256,omitempty" desc:"SHA-256 of the files that are updated or deleted, by path. Filled in for you."`
 }
 
@@ -50,23 +52,25 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 	if err != nil {
 		return patchResult{}, tool.Coded("INVALID_PATCH", tool.InvalidInput("%w", err))
 	}
-	steps, total := make([]patchStep, 0, len(files)), 0
-	lines := map[string]int{} // of the patch, by path, where a file is named
-	for _, f := range files {
+	steps, total := make([]patchStep, len(files)), 0
+	named := map[string]*patchStep{} // by path
+	for i, f := range files {
+		steps[i].File = f
+		if err := steps[i].locate(named); err != nil {
+			return patchResult{}, err
+		}
+	}
+	for i := range steps {
 		if err := ctx.Err(); err != nil {
 			return patchResult{}, err
 		}
-		s := patchStep{File: f}
-		if err := s.locate(lines); err != nil {
-			return patchResult{}, err
-		}
-		if err := s.prepare(in.ExpectedSHA256[f.Path]); err != nil {
+		s := &steps[i]
+		if err := s.prepare(in.ExpectedSHA256[s.Path], in.Encoding); err != nil {
 			return patchResult{}, err
 		}
 		if total += len(s.edited.file); total > maxPatchedBytes {
 			return patchResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("the files of the patch have more than %s together: make several of it", humanSize(maxPatchedBytes)))
 		}
-		steps = append(steps, s)
 	}
 	out := patchResult{Files: len(steps), SHA256: map[string]string{}}
 	var text, diffs strings.Builder
@@ -99,31 +103,43 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 }
 
 // locate finds the files of the section, which no other one may name.
-func (s *patchStep) locate(lines map[string]int) (err error) {
+func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	if s.l, err = locate(s.Path); err != nil {
 		return err
 	}
 	s.to = s.l
-	named := []location{s.l}
+	names := []location{s.l}
 	if s.MoveTo != "" {
 		if s.to, err = locate(s.MoveTo); err != nil {
 			return err
 		}
-		named = append(named, s.to)
+		names = append(names, s.to)
 	}
-	for _, l := range named {
+	for _, l := range names {
 		real := l.real()
-		if line := lines[real]; line > 0 {
-			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: put all hunks of a file below one header", l.shown(), line, s.Line))
+		if other := named[real]; other != nil {
+			how := "put all hunks of a file below one header"
+			switch {
+			case s.MoveTo != "" || other.MoveTo != "":
+				how = "a file that moves has its hunks below *** Move to, and nothing else may be where it comes from or goes to"
+			case s.Op == patch.Add && other.Op == patch.Add:
+				how = "leave out one of the two"
+			case s.Op == patch.Add || other.Op == patch.Add:
+				how = "to change a file leave out its deletion, and put hunks below *** Update File; file_write replaces all of it"
+			}
+			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: %s", l.shown(), other.Line, s.Line, how))
 		}
-		lines[real] = s.Line
+		named[real] = s
 	}
 	return nil
 }
 
 // prepare finds out what the file will be, and refuses what cannot be done.
-func (s *patchStep) prepare(wantHash string) error {
+func (s *patchStep) prepare(wantHash, encoding string) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
+		if err := s.to.mayCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
+			return err
+		}
 		if _, err := os.Lstat(s.to.abs); err == nil {
 			if _, err := os.Stat(s.to.abs); errors.Is(err, fs.ErrNotExist) {
 				return s.to.fault("add", err) // a link that leads nowhere, which nothing here writes through
@@ -138,8 +154,12 @@ func (s *patchStep) prepare(wantHash string) error {
 		if strings.Contains(s.Text, "\x00") {
 			return holdsNUL("the new file", s.Text)
 		}
-		s.edited = edited{content: []byte(s.Text), file: []byte(s.Text), sha256: hashOf([]byte(s.Text))}
-		s.did = fmt.Sprintf("Added %s (%s)", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"))
+		file, err := encode(s.l, []byte(s.Text), encoding)
+		if err != nil {
+			return err
+		}
+		s.edited = edited{file: file, sha256: hashOf(file)}
+		s.did = fmt.Sprintf("Added %s (%s)%s", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"), s.modeWords())
 		return nil
 	case patch.Delete:
 		info, err := os.Lstat(s.l.abs)
@@ -155,7 +175,7 @@ func (s *patchStep) prepare(wantHash string) error {
 		}
 		return checkHash(s.l, info.Size(), wantHash)
 	}
-	t, err := readForEdit(s.l, wantHash)
+	t, err := readForEdit(s.l, wantHash, encoding)
 	switch {
 	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
 		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)
@@ -166,6 +186,7 @@ func (s *patchStep) prepare(wantHash string) error {
 	if s.MoveTo != "" {
 		s.did = fmt.Sprintf("Moved %s to %s", s.l.shown(), s.to.shown())
 	}
+	s.did += s.modeWords()
 	if len(s.Hunks) == 0 {
 		s.edited.sha256 = t.sha256
 		return nil
@@ -180,6 +201,10 @@ func (s *patchStep) prepare(wantHash string) error {
 	s.did += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.edited.content), "line", "lines"), note, preview(t.content, s.edited.content, changes))
 	s.edited.content = nil // the file is enough from here on
 	return nil
+}
+
+func (s *patchStep) modeWords() string {
+	return map[string]string{patch.Executable: ", executable now", patch.Plain: ", not executable now"}[s.Mode]
 }
 
 func (s *patchStep) carryOut() error {
@@ -197,6 +222,10 @@ func (s *patchStep) carryOut() error {
 	}
 	if err == nil && s.Op == patch.Update && len(s.Hunks) > 0 {
 		err = overwrite(s.to, s.edited.file)
+	}
+	if err == nil && s.Mode != "" && s.Op != patch.Delete {
+		// It has an effect outside WebAssembly only: the host sets the modes of a patch.
+		err = os.Chmod(s.to.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
 	}
 	if err != nil {
 		return s.to.fault("patch", err)
@@ -218,6 +247,10 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			return nil, "", err
 		}
 		old := h.Old()
+		atEnd := h.End || h.NoOldEnd || h.NoNewEnd
+		if h.NoOldEnd && bytes.HasSuffix(t.content, []byte("\n")) {
+			return nil, "", tool.Coded("NO_MATCH", tool.InvalidInput("%s does not fit: it says that the file has no newline at its end, and there is one; nothing was changed", where))
+		}
 		if len(old) == 0 {
 			if !h.End && len(t.content) > 0 {
 				return nil, "", tool.Coded("INVALID_PATCH", tool.InvalidInput("%s only adds lines and does not say where: give the line above them as context, or *** End of File behind them to append", where))
@@ -226,9 +259,9 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			changes, pos = append(changes, t.changesOf(h, from)...), from
 			continue
 		}
-		found := t.find(from, old, lineIs, h.End)
+		found := t.find(from, old, lineIs, atEnd)
 		if len(found) == 0 {
-			if found = t.find(from, old, lineIsNearly, h.End); len(found) == 1 {
+			if found = t.find(from, old, lineIsNearly, atEnd); len(found) == 1 {
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}
 			sure = false // one place or none
@@ -299,11 +332,15 @@ func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
 	start, open := at, false
 	flush := func() {
 		if open {
-			text := added.String()
-			if at == len(t.content) && at > 0 && t.content[at-1] != '\n' {
+			text, last := added.String(), at == len(t.content)
+			if last && at > 0 && t.content[at-1] != '\n' && !h.NoOldEnd {
 				text = strings.TrimSuffix(text, "\n") // the file ends as it did
 			}
-			changes = append(changes, t.putLines(start, at, text))
+			c := t.putLines(start, at, text)
+			if last && h.NoNewEnd {
+				c.text = strings.TrimSuffix(c.text, t.eol)
+			}
+			changes = append(changes, c)
 		}
 		added.Reset()
 		open = false
@@ -335,12 +372,17 @@ func (t *text) whyNot(h patch.Hunk, old []string, from int) string {
 			added = append(added, line[1:])
 		}
 	}
-	if h.End {
+	atEnd := h.End || h.NoOldEnd || h.NoNewEnd
+	if atEnd {
 		if found := t.find(from, old, lineIs, false); len(found) > 0 {
-			return fmt.Sprintf("; they are at line %s, which is not the *** End of File", t.linesAt(found))
+			mark := "*** End of File"
+			if !h.End {
+				mark = `end of the file, as "\ No newline at end of file" says`
+			}
+			return fmt.Sprintf("; they are at line %s, which is not the %s", t.linesAt(found), mark)
 		}
 	}
-	if found := t.find(0, old, lineIs, h.End); len(found) > 0 {
+	if found := t.find(0, old, lineIs, atEnd); len(found) > 0 {
 		return fmt.Sprintf("; they are at line %s: hunks stand in the order of the file, and below their @@", t.linesAt(found))
 	}
 	if found := t.find(0, added, lineIs, false); len(found) > 0 && len(added) > 0 {

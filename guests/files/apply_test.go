@@ -1,10 +1,15 @@
 package main
 
 import (
+	"errors"
 	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,6 +63,13 @@ func TestApplyPatchToAFile(t *testing.T) {
 		"no line feed at the end stays so": {"a\nb", "@@\n a\n-b\n+x\n+y", "b", "x\ny"},
 		"appended where there is none":     {"a\nb", "@@\n b\n+x", "b", "b\nx"},
 		"the last is removed":              {"a\nb", "@@\n-b", "b", ""},
+		"a line feed at the end goes":      {"a\nb\n", "@@\n a\n-b\n+B\n\\ No newline at end of file", "b\n", "B"},
+		"and it goes with CRLF":            {"a\r\nb\r\n", "@@\n a\n-b\n+B\n\\ No newline at end of file", "b\r\n", "B"},
+		"it goes behind what is appended":  {"a\nb\n", "@@\n b\n+c\n\\ No newline at end of file", "b\n", "b\nc"},
+		"a line feed at the end comes":     {"a\nb", "@@\n a\n-b\n\\ No newline at end of file\n+B\n+c", "b", "B\nc\n"},
+		"and it comes with CRLF":           {"a\r\nb", "@@\n-b\n\\ No newline at end of file\n+b", "b", "b\r\n"},
+		"there is none on both sides":      {"a\nb", "@@\n a\n-b\n\\ No newline at end of file\n+B\n\\ No newline at end of file", "b", "B"},
+		"there is none behind context":     {"a\nb", "@@\n-a\n+A\n b\n\\ No newline at end of file", "a", "A"},
 		"an empty line of context":         {"a\n\nb\n", "@@\n a\n\n-b\n+x", "b", "x"},
 		"numbers of a unified diff":        {code, "@@ -99,3 +1,3 @@ nonsense\n func one() {\n-\treturn 1\n+\treturn 2", "one() {\n\treturn 1", "one() {\n\treturn 2"},
 	}
@@ -135,6 +147,77 @@ func TestAUnifiedDiffIsApplied(t *testing.T) {
 	}
 }
 
+// TestDiffsOfGitAreApplied has git write what differs between random files, with and without
+// newlines at their ends, with modes, renames and odd names, and applies that. Where git is
+// not installed the tables alone have to do.
+func TestDiffsOfGitAreApplied(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Log("git is not installed; nothing to compare with")
+		return
+	}
+	rnd := rand.New(rand.NewPCG(33, 33))
+	text := func(eol string) string {
+		var lines []string
+		for range rnd.IntN(9) {
+			lines = append(lines, strconv.Itoa(rnd.IntN(4)))
+		}
+		return strings.Join(lines, eol) + []string{"", eol}[rnd.IntN(2)]
+	}
+	git := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		out, err := cmd.CombinedOutput()
+		if _, exit := errors.AsType[*exec.ExitError](err); err != nil && (!exit || args[0] != "diff") {
+			t.Fatalf("git %q: %v %s", args, err, out)
+		}
+		return string(out)
+	}
+	executable := func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.Mode()&0o111 != 0
+	}
+	for range 60 {
+		eol := []string{"\n", "\r\n"}[rnd.IntN(2)]
+		names := []string{"f", "a b", "\xc3\xa4", "q\"\\\n", "caf\xe9"}
+		from := names[rnd.IntN(len(names))]
+		to := []string{from, "dir/to"}[rnd.IntN(2)]
+		tree(t, map[string]string{from: text(eol)})
+		git("init", "-q")
+		snap := func() string { git("add", "-A"); return strings.TrimSpace(git("write-tree")) }
+		before := snap()
+		was := content(t, from)
+		put(t, to, was+[]string{"", "\n"}[rnd.IntN(2)]) // similar enough to be a rename
+		if to == from || was == "" {
+			put(t, to, text(eol))
+		}
+		if to != from {
+			_ = os.Remove(from)
+		}
+		_ = os.Chmod(to, []fs.FileMode{0o644, 0o755}[rnd.IntN(2)])
+		diff := git("diff", "-M20%", "-U"+strconv.Itoa(1+rnd.IntN(4)), before, snap())
+		want, mode := files(t), executable(to)
+		_ = os.RemoveAll("dir")
+		put(t, from, was)
+		_ = os.Chmod(from, 0o644)
+		if diff == "" {
+			continue
+		}
+		if _, err := applyPatch(t.Context(), patchArgs{Patch: diff}); err != nil {
+			if tool.CodeOf(err) != "NOT_UNIQUE" {
+				t.Errorf("%v\n%q\n%s", err, was, diff)
+			}
+			continue
+		}
+		got := files(t)
+		for _, all := range []map[string]string{got, want} {
+			maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, ".git/") })
+		}
+		if eol == "\n" && !cmp.Equal(got, want) || executable(to) != mode {
+			t.Errorf("%q: got %q %v, want %q %v\n%s", was, got, executable(to), want, mode, diff)
+		}
+	}
+}
+
 func TestApplyPatchRefuses(t *testing.T) {
 	update := func(hunks string) patchArgs { return patchOf("*** Add File: made\n+x", "*** Update File: f\n"+hunks) }
 	expect := func(sha string) patchArgs {
@@ -157,6 +240,8 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"already applied":                  {update("@@\n-func zero() {\n+func one() {\n \treturn 1"), "NO_MATCH", "at line 3 the file has the new lines already"},
 		"line numbers":                     {update("@@\n-3: func one() {\n+func eins() {"), "NO_MATCH", "leave out the line numbers"},
 		"not the end of the file":          {update("@@\n-func one() {\n+func eins() {\n*** End of File"), "NO_MATCH", "they are at line 3, which is not the *** End of File"},
+		"no newline, and more lines":       {update("@@\n-func one() {\n+func eins() {\n\\ No newline at end of file"), "NO_MATCH", `they are at line 3, which is not the end of the file, as "\ No newline at end of file" says`},
+		"no newline before, and there is":  {update("@@\n-    pass\n\\ No newline at end of file\n+    go"), "NO_MATCH", "it says that the file has no newline at its end, and there is one"},
 		"an anchor that is not there":      {update("@@ func three() {\n-\treturn 1\n+\treturn 2"), "NO_MATCH", `the line "func three() {" behind @@ is not in the file`},
 		"several places":                   {update("@@\n-\treturn 1\n+\treturn 2"), "NOT_UNIQUE", "hunk 1 of f (line 6 of the patch) fits at several places, at lines 4, 8: add lines of context"},
 		"several places of the anchor":     {update("@@ def f():\n-    pass\n+    go"), "NOT_UNIQUE", "at lines 13, 17"},
@@ -174,7 +259,11 @@ func TestApplyPatchRefuses(t *testing.T) {
 		"a directory updated":              {patchOf("*** Update File: dir\n@@\n-x"), "NOT_A_FILE", "is a directory; ls lists it"},
 		"a file twice":                     {patchOf("*** Update File: f\n@@\n-class A:", "*** Delete File: ./dir/../f"), "INVALID_PATCH", "the patch names f twice, at its lines 2 and 5"},
 		"a file twice, by a link":          {patchOf("*** Update File: f\n@@\n-class A:", "*** Update File: link\n@@\n-class B:"), "INVALID_PATCH", "twice"},
-		"a new file twice":                 {patchOf("*** Add File: n\n+x", "*** Update File: f\n*** Move to: n"), "INVALID_PATCH", "twice"},
+		"a new file twice":                 {patchOf("*** Add File: n\n+x", "*** Update File: f\n*** Move to: n"), "INVALID_PATCH", "twice, at its lines 2 and 4: a file that moves has its hunks below *** Move to"},
+		"deleted and added":                {patchOf("*** Delete File: f", "*** Add File: f\n+x"), "INVALID_PATCH", "twice, at its lines 2 and 3: to change a file leave out its deletion, and put hunks below *** Update File; file_write replaces all of it"},
+		"added and deleted":                {patchOf("*** Add File: f\n+x", "*** Delete File: f"), "INVALID_PATCH", "to change a file leave out its deletion"},
+		"added twice":                      {patchOf("*** Add File: n\n+x", "*** Add File: ./n\n+x"), "INVALID_PATCH", "leave out one of the two"},
+		"updated in two sections":          {patchOf("*** Update File: f\n@@\n-class A:", "*** Update File: f\n@@\n-class B:"), "INVALID_PATCH", "put all hunks of a file below one header"},
 		"other content than was seen":      {expect(hashOf(nil)), "CONTENT_CHANGED", "f has changed since it was read"},
 		"deleted, with other content":      {patchArgs{Patch: patchOf("*** Delete File: f").Patch, ExpectedSHA256: map[string]string{"f": hashOf(nil)}}, "CONTENT_CHANGED", "f has changed"},
 		"a hash that is none":              {expect("x"), "", "not a SHA-256"},

@@ -8,6 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -26,6 +30,7 @@ type editArgs struct {
 	OldString      string `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
 	NewString      string `json:"new_string" desc:"The text to put in its place."`
 	ReplaceAll     bool   `json:"replace_all,omitempty" desc:"Replace every occurrence."`
+	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
 }
 
@@ -49,7 +54,7 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	if err != nil {
 		return editResult{}, err
 	}
-	t, err := readForEdit(l, in.ExpectedSHA256)
+	t, err := readForEdit(l, in.ExpectedSHA256, in.Encoding)
 	if err != nil {
 		return editResult{}, err
 	}
@@ -112,8 +117,7 @@ func (t *text) edit(changes []change) (edited, error) {
 	var lacks rune
 	var at int
 	if e.file, lacks, at = t.enc.Encode(e.content); at >= 0 {
-		return edited{}, tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
-			t.l.shown(), t.enc, lacks, lacks, 1+bytes.Count(e.content[:at], []byte("\n"))))
+		return edited{}, notEncodable(t.l, t.enc, e.content, lacks, at)
 	}
 	e.diff, e.sha256 = unifiedDiff(t.l.shown(), t.content, changes), hashOf(e.file)
 	return e, nil
@@ -123,9 +127,14 @@ func (t *text) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a file that has the hash, if one is wanted.
-func readForEdit(l location, wantHash string) (*text, error) {
+// readForEdit reads a file that has the hash, if one is wanted, in the encoding that the caller
+// names, if the file does not tell it.
+func readForEdit(l location, wantHash, encoding string) (*text, error) {
 	t := &text{l: l}
+	told, err := named(encoding)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
 	}
@@ -155,14 +164,16 @@ func readForEdit(l location, wantHash string) (*text, error) {
 	if err := compareHash(l, t.sha256, wantHash); err != nil {
 		return nil, err
 	}
-	t.enc = charset.Of(raw)
+	t.enc = charset.Of(raw).Told(told, raw)
 	if err := refuse(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	t.enc = t.enc.Guess(raw)
+	if likely := likelyOf(t.enc, told, raw); likely != nil {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), either(likely)))
+	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example", l.shown(), t.enc.Form))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.shown(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))
@@ -285,6 +296,11 @@ func nearMiss(content []byte, what string, old []string) string {
 		return "; leave out the line numbers, they are not part of the file"
 	}
 	number, have, want := closest(content, old[:min(len(old), maxCompared)])
+	if number == 0 || strings.TrimSpace(have) != strings.TrimSpace(want) {
+		if note := alike(content, what, strings.Join(old, "\n")); note != "" {
+			return note
+		}
+	}
 	if number == 0 {
 		want = old[first]
 		if number, have = likest(content, want); number == 0 {
@@ -297,6 +313,74 @@ func nearMiss(content []byte, what string, old []string) string {
 		return fmt.Sprintf("; line %d of the file differs in white space: it is %q, and %s has %q", number, have, what, want)
 	}
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
+}
+
+// alike says where a text is in the content but for characters that look like others or that
+// do not show, and which is the first.
+func alike(content []byte, what, want string) string {
+	have, wanted := string(content), strings.TrimSpace(looks(want))
+	if wanted == "" || len(have) > maxLooked {
+		return ""
+	}
+	at := strings.Index(looks(have), wanted)
+	if at < 0 {
+		return ""
+	}
+	for at > 0 {
+		r, size := utf8.DecodeRuneInString(have)
+		at, have = at-len(look(r)), have[size:]
+	}
+	blank := func(r rune) bool { return r == '\n' || look(r) == "" }
+	have, want = strings.TrimLeftFunc(have, blank), strings.TrimLeftFunc(want, blank)
+	same := 0
+	for same < min(len(have), len(want)) && have[same] == want[same] {
+		same++
+	}
+	if same == len(want) {
+		return "" // only blanks in front differ
+	}
+	for same > 0 && !utf8.RuneStart(want[same]) {
+		same--
+	}
+	at = len(content) - len(have) + same
+	start := linesBack(content, at, 0)
+	line, _ := cut(trimEnding(content[start:linesOn(content, at, 1)]), maxDiffLine)
+	is, given := character.FindString(have[same:]), character.FindString(want[same:])
+	if blank := " \t"; len(bytes.Trim(content[start:at], blank)) == 0 && (strings.Trim(is, blank) == "" || strings.Trim(given, blank) == "") {
+		return "" // the same
+	}
+	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, given, []rune(given))
+}
+
+// maxLooked limits the bytes of a file that are compared by their looks, which takes long.
+const maxLooked = 1 << 20
+
+// character is one with its accents.
+var character = regexp.MustCompile(`(?s)^.\pM*`)
+
+// looks is a text as it looks, without blanks and what does not show.
+func looks(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		out.WriteString(look(r))
+	}
+	return out.String()
+}
+
+func look(r rune) string {
+	switch {
+	case r == '\n' || r > ' ' && r < utf8.RuneSelf:
+		return string(r)
+	case unicode.IsSpace(r) || unicode.In(r, unicode.C, unicode.Variation_Selector):
+		return ""
+	case strings.ContainsRune("‘’‚‛′´ʼ", r):
+		return "'"
+	case strings.ContainsRune("“”„‟″«»", r):
+		return `"`
+	case r == '−' || unicode.Is(unicode.Pd, r):
+		return "-"
+	}
+	return strings.ReplaceAll(norm.NFKD.String(string(r)), " ", "")
 }
 
 // maxCompared is how many lines of a text are compared with each part of a file.

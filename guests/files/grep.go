@@ -29,6 +29,7 @@ type grepArgs struct {
 	IgnoreCase      bool   `json:"ignore_case,omitempty" desc:"Take upper and lower case as equal."`
 	Context         int    `json:"context,omitempty" desc:"How many lines to show before and after each match." min:"0" max:"20"`
 	MaxResults      int    `json:"max_results,omitempty" desc:"How many matching lines to return." min:"1" max:"1000" default:"200"`
+	Encoding        string `json:"encoding,omitempty" desc:"Of files that are no UTF-8, such as gbk."`
 	IncludeHidden   bool   `json:"include_hidden,omitempty" desc:"Search hidden files and directories too; .git never."`
 	IgnoreGitignore bool   `json:"ignore_gitignore,omitempty" desc:"Search what .gitignore excludes too."`
 }
@@ -58,7 +59,12 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 		return grepResult{}, l.fault("search", err)
 	}
 	expr, note := exprOf(in)
+	told, err := named(in.Encoding)
+	if err != nil {
+		return grepResult{}, err
+	}
 	s := &searcher{
+		told:    told,
 		expr:    expr,
 		context: min(max(in.Context, 0), maxGrepContext),
 		limit:   min(max(in.MaxResults, 1), maxGrepResults),

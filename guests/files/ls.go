@@ -50,7 +50,7 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	if err := l.checkDir("list"); err != nil {
 		return lsResult{}, err
 	}
-	dirEntries, err := os.ReadDir(l.abs)
+	dirEntries, err := readDir(l.abs)
 	if err != nil {
 		return lsResult{}, l.fault("list", err)
 	}
@@ -59,11 +59,11 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	hidden := 0
 	infos := lookUp(l, dirEntries)
 	for i, d := range dirEntries {
-		if !in.ShowHidden && strings.HasPrefix(d.Name(), ".") {
+		if !in.ShowHidden && strings.HasPrefix(d.Name, ".") {
 			hidden++
 			continue
 		}
-		entry := describe(d, infos[i])
+		entry := describe(l, d, infos[i])
 		entries = append(entries, entry)
 		switch entry.kind {
 		case "DIR":
@@ -85,13 +85,13 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 
 // lookUp has the host look up the entries of a directory at once. Of what it does not
 // tell there is nil.
-func lookUp(l location, entries []fs.DirEntry) []*search.Info {
+func lookUp(l location, entries search.Listing) []*search.Info {
 	const atOnce = 1000
 	out := make([]*search.Info, len(entries))
 	for from := 0; from < len(entries); from += atOnce {
 		var names []string
 		for _, d := range entries[from:min(from+atOnce, len(entries))] {
-			names = append(names, l.childPath(d.Name()))
+			names = append(names, l.childPath(d.Name))
 		}
 		infos, err := search.Stat(names...)
 		if err != nil {
@@ -104,14 +104,14 @@ func lookUp(l location, entries []fs.DirEntry) []*search.Info {
 
 // describe never fails: an entry that went away since, or that may not be
 // looked at, is listed without its size and time.
-func describe(d fs.DirEntry, told *search.Info) lsEntry {
-	entry := lsEntry{kind: "FILE", name: d.Name()}
+func describe(dir location, d search.Entry, told *search.Info) lsEntry {
+	entry := lsEntry{kind: "FILE", name: d.Name}
 	switch {
-	case d.IsDir():
+	case d.Type.IsDir():
 		entry.kind = "DIR"
-	case d.Type()&fs.ModeSymlink != 0:
+	case d.Type&fs.ModeSymlink != 0:
 		entry.kind = "LINK"
-	case !d.Type().IsRegular(), told != nil && told.Type == fs.ModeIrregular: // of which os says regular
+	case !d.Type.IsRegular(), told != nil && told.Type == fs.ModeIrregular: // of which os says regular
 		entry.kind = "OTHER"
 	}
 	if told != nil {
@@ -119,7 +119,7 @@ func describe(d fs.DirEntry, told *search.Info) lsEntry {
 		if entry.kind == "FILE" {
 			entry.size = told.Size
 		}
-	} else if info, err := d.Info(); err == nil {
+	} else if info, err := os.Lstat(dir.childPath(d.Name)); err == nil {
 		entry.mtime = info.ModTime()
 		if entry.kind == "FILE" {
 			entry.size = info.Size()
@@ -128,7 +128,7 @@ func describe(d fs.DirEntry, told *search.Info) lsEntry {
 	return entry
 }
 
-// sortEntries expects the order of names, in which os.ReadDir returns them,
+// sortEntries expects the order of names, in which readDir returns them,
 // and keeps it among equals.
 func sortEntries(entries []lsEntry, by string, reverse bool) {
 	slices.SortStableFunc(entries, func(a, b lsEntry) int {

@@ -41,7 +41,7 @@ func init() {
 			"UNKNOWN_ENCODING: it is text in UTF-32; convert it first", notAFile, notADirectory, notFound), tool.Errors(imageErrors...), tool.Limits(imageLimits...),
 		tool.Limits("2000 lines, 50 KiB and 2000 characters of a line at a time; with raw lines are whole",
 			"files of any size, in bounded memory; beyond 64 MiB the number of lines is not counted, beyond 8 MiB there is no sha256",
-			"UTF-8, UTF-16 and Windows-1252 (Latin-1), which are shown as UTF-8"),
+			"UTF-8, UTF-16, Windows-1252 (Latin-1), and what encoding names, which are shown as UTF-8"),
 		tool.Example(`{"path":"main.go","offset":201,"limit":100}`, "reads lines 201 to 300"),
 		tool.Example(`{"path":"server.log","offset":-50}`, "reads the last 50 lines"))
 	tool.Register("filesystem", "Look at a path: read a whole text file without line numbers, list a directory, "+
@@ -56,8 +56,8 @@ func init() {
 		"To change a part of a file use file_edit.",
 		fileWrite, tool.WritesFiles(), tool.ReportsContent("path"),
 		tool.Errors(contentChanged, "TOO_LARGE: expected_sha256 is set and the file has more than 8 MiB; leave it out", notAFile, notADirectory,
-			"NOT_FOUND: the path is a link to nothing, or expected_sha256 is set and there is no file", noSpace),
-		tool.Limits("it writes UTF-8 and the line endings of content, whatever the file had; its mode stays"),
+			"NOT_FOUND: the path is a link to nothing, or expected_sha256 is set and there is no file", "NOT_ENCODABLE: encoding lacks a character of content", noSpace),
+		tool.Limits("it writes UTF-8, or encoding, and the line endings of content, whatever the file had; its mode stays"),
 		tool.Example(`{"path":"notes.md","content":"# Notes\n"}`, "makes a file of one line"))
 	tool.Register("file_edit", "Replace an exact piece of text in a file. old_string must occur exactly once, with its "+
 		"indentation and without line numbers, unless replace_all is set. Line endings are kept. Read the file first.",
@@ -97,7 +97,7 @@ const (
 	notAFile        = "NOT_A_FILE: it is a directory, a pipe or a device"
 	notADirectory   = "NOT_A_DIRECTORY: a part of the path is a file"
 	binaryFile      = "BINARY_FILE: the file holds NUL bytes and is no text"
-	unknownEncoding = "UNKNOWN_ENCODING: it is text in UTF-32, or damaged UTF-16; convert it first"
+	unknownEncoding = "UNKNOWN_ENCODING: it is text in UTF-32 or damaged: convert it first; or it is no UTF-8: the text says what encoding may be"
 	contentChanged  = "CONTENT_CHANGED: the file has changed since it was read; read it again"
 	noChange        = "NO_CHANGE: the file already reads like that"
 	noSpace         = "NO_SPACE: the disk is full, or the call has written as much as one may"

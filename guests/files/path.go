@@ -5,35 +5,45 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/guests/internal/pathname"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
 // location is a file that an argument names.
 type location struct {
 	abs string // cleaned and absolute: what to open
-	rel string // how results name it: relative when inside the working directory
+	rel string // its name: relative when inside the working directory
 }
 
 // locate resolves a path argument; an empty one is the working directory.
 func locate(path string) (location, error) {
-	if strings.ContainsRune(path, 0) {
-		return location{}, tool.InvalidInput("path %q holds a NUL byte", path)
-	}
 	cwd, err := os.Getwd()
 	if err != nil {
 		return location{}, tool.IO("working directory: %w", err)
 	}
-	abs := filepath.FromSlash(path)
-	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(cwd, abs)
+	abs, err := pathname.Read(path, cwd)
+	if err != nil {
+		return location{}, err
 	}
-	return at(cwd, filepath.Clean(abs)), nil
+	l := at(cwd, abs)
+	if info, err := os.Stat(abs); endsInSlash(path) && err == nil && !info.IsDir() {
+		return location{}, tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s is a file, and its path does not end in a slash: write %s", l.shown(), l.shown()))
+	}
+	return l, nil
+}
+
+func endsInSlash(path string) bool { return len(path) > 1 && strings.HasSuffix(path, "/") }
+
+// mayCreate refuses to make a file of a path argument that only a directory can have.
+func (l location) mayCreate(path string) error {
+	if endsInSlash(path) {
+		return tool.InvalidInput("path %q ends in a slash, as only the path of a directory does: write %s/NAME for a file in it, or %s; directories are made on the way", path, l.shown(), l.shown())
+	}
+	return nil
 }
 
 // at names the file at the absolute path abs as seen from cwd.
@@ -42,7 +52,7 @@ func at(cwd, abs string) location {
 	if err != nil || !filepath.IsLocal(rel) {
 		rel = abs
 	}
-	return location{abs, filepath.ToSlash(rel)}
+	return location{abs, pathname.Raw(filepath.ToSlash(rel))}
 }
 
 func (l location) inside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
@@ -67,7 +77,7 @@ func (l location) appendChild(b []byte, name string) []byte {
 	if b = append(b, l.abs...); !os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
 		b = append(b, os.PathSeparator)
 	}
-	return append(b, name...)
+	return append(b, pathname.Open(name)...)
 }
 
 // real is the path without links, as far as that can be told: one file has one.
@@ -82,16 +92,10 @@ func (l location) real() string {
 	return l.abs
 }
 
-// shown is the path as a result prints it: quoted when it would break the
-// line that it stands on.
+// shown is the path as a result prints it, and as an argument can have it.
 func (l location) shown() string { return printable(l.rel) }
 
-func printable(name string) string {
-	if utf8.ValidString(name) && strings.IndexFunc(name, unicode.IsControl) < 0 {
-		return name
-	}
-	return strconv.Quote(name)
-}
+func printable(name string) string { return filename.Show(name) }
 
 // fault turns an error of package os into one that tells what to do.
 func (l location) fault(op string, err error) error {
@@ -155,10 +159,11 @@ func (l location) hint() string {
 		return "; a path holds no pattern: glob finds files by one"
 	}
 	dir, name := filepath.Split(l.abs)
+	name = pathname.Raw(name)
 	if entries, err := os.ReadDir(dir); err == nil {
 		var names []string
 		for _, entry := range entries {
-			names = append(names, entry.Name())
+			names = append(names, pathname.Raw(entry.Name()))
 		}
 		var near []string
 		for _, found := range nearby(name, names) {

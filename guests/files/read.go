@@ -26,10 +26,11 @@ const (
 )
 
 type readArgs struct {
-	Path   string `json:"path" desc:"The file."`
-	Offset int    `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
-	Limit  int    `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
-	Raw    bool   `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
+	Path     string `json:"path" desc:"The file."`
+	Offset   int    `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
+	Limit    int    `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
+	Encoding string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
+	Raw      bool   `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
 }
 
 type readResult struct {
@@ -48,6 +49,10 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 		return readResult{}, tool.InvalidInput("path is empty")
 	}
 	l, err := locate(in.Path)
+	if err != nil {
+		return readResult{}, err
+	}
+	told, err := named(in.Encoding)
 	if err != nil {
 		return readResult{}, err
 	}
@@ -73,9 +78,9 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	if out, ok, err := readImage(f, info.Size(), l); ok || err != nil {
 		return out, err
 	}
-	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size()}
+	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size(), told: told}
 	if p.offset < 0 {
-		if p.offset, err = fromEnd(ctx, f, l, -in.Offset); err != nil {
+		if p.offset, err = fromEnd(ctx, f, l, -in.Offset, told); err != nil {
 			return readResult{}, l.faultOf("read", err)
 		}
 	}
@@ -88,8 +93,8 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 }
 
 // fromEnd is the number of the line with which the last n begin.
-func fromEnd(ctx context.Context, f *os.File, l location, n int) (int, error) {
-	r, _, _, err := openText(f, l)
+func fromEnd(ctx context.Context, f *os.File, l location, n int, told charset.Encoding) (int, error) {
+	r, _, _, err := openText(f, l, told)
 	if err != nil {
 		return 0, err
 	}
@@ -101,18 +106,26 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int) (int, error) {
 	return lines - n + 1, err
 }
 
+// named is the encoding that an argument names; the zero value if it is empty.
+func named(name string) (charset.Encoding, error) {
+	e, known := charset.Named(name)
+	if !known {
+		return e, tool.InvalidInput("encoding %q is not known; write one of %s, or leave it out for UTF-8", name, charset.Names)
+	}
+	return e, nil
+}
+
 // openText tells the encoding of a file, and returns what reads it behind its mark.
-func openText(f io.Reader, l location) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
+func openText(f io.Reader, l location, told charset.Encoding) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
 	r := bufio.NewReaderSize(f, readerBytes)
 	head, err := r.Peek(binaryProbe)
 	if err != nil && err != io.EOF {
 		return nil, enc, nil, err
 	}
-	enc = charset.Of(head)
+	enc = charset.Of(head).Told(told, head)
 	if err := refuse(enc, "read", l); err != nil {
 		return nil, enc, nil, err
 	}
-	enc = enc.Guess(head)
 	_, _ = r.Discard(len(enc.Mark)) // which was peeked at
 	text, damaged = enc.Reader(r)
 	return text, enc, damaged, nil
@@ -134,6 +147,7 @@ type page struct {
 	offset, limit int
 	raw           bool
 	size          int64 // of the whole file
+	told          charset.Encoding
 }
 
 func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, error) {
@@ -148,7 +162,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		}
 		f = io.MultiReader(bytes.NewReader(content), f)
 	}
-	text, enc, damaged, err := openText(f, l)
+	text, enc, damaged, err := openText(f, l, p.told)
 	if err != nil {
 		return readResult{}, err
 	}
@@ -162,6 +176,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	}
 	ahead, _ := text.Peek(maxReadOutput)
 	enc = enc.Guess(ahead)
+	likely := likelyOf(enc, p.told, ahead)
 	out := readResult{Encoding: enc.String()}
 	var shown strings.Builder
 	for ; number >= p.offset-1; number++ {
@@ -209,13 +224,13 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		if number == 0 {
 			out.Output = "(empty)"
 		}
-		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc, damaged())
+		out.Output = strings.TrimSuffix(out.Output, "\n") + p.footer(out, enc, damaged(), likely)
 	}
 	return out, nil
 }
 
 // footer is the line below a page; in a raw one it would be part of the text.
-func (p page) footer(out readResult, enc charset.Encoding, damaged bool) string {
+func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely []charset.Form) string {
 	var notes []string
 	if out.NextOffset > 0 {
 		more := "more lines follow"
@@ -225,6 +240,8 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool) string 
 		notes = append(notes, fmt.Sprintf("%s; to go on, call file_read with offset=%d", more, out.NextOffset))
 	}
 	switch {
+	case likely != nil:
+		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding, and give that to edits, too", either(likely)))
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
 	case damaged:
@@ -239,6 +256,19 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool) string 
 		return ""
 	}
 	return "\n[" + strings.Join(notes, "; ") + "]"
+}
+
+// likelyOf is what a file may be in that is taken for Windows-1252, and nobody has said so.
+func likelyOf(enc, told charset.Encoding, part []byte) []charset.Form {
+	if enc.Form != charset.Windows1252 || told.Form != "" {
+		return nil
+	}
+	return charset.Likely(part[:min(len(part), maxReadOutput)])
+}
+
+// either joins names of encodings.
+func either(forms []charset.Form) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(forms), "[]"), " ", " or ")
 }
 
 // numbered writes one line with its number. length is that of the whole line in the

@@ -15,6 +15,7 @@ type replaceArgs struct {
 	LineStart      int    `json:"line_start" desc:"The first line to replace, counted from 1." min:"1"`
 	LineEnd        int    `json:"line_end" desc:"The last line to replace; line_start for one line." min:"1"`
 	NewContent     string `json:"new_content" desc:"The lines to put in their place, without line numbers; empty removes them."`
+	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line numbers are of. Filled in for you."`
 }
 
@@ -23,6 +24,7 @@ type insertArgs struct {
 	LineStart      int    `json:"line_start" desc:"The line to insert before, counted from 1; one more than the file has appends." min:"1"`
 	LineEnd        int    `json:"line_end,omitempty" desc:"Leave it out, or repeat line_start." min:"1"`
 	NewContent     string `json:"new_content" desc:"The lines to insert, without line numbers."`
+	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line number is of. Filled in for you."`
 }
 
@@ -38,7 +40,7 @@ func replaceLines(_ context.Context, in replaceArgs) (linesResult, error) {
 	if in.LineEnd < in.LineStart {
 		return linesResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("line_end %d is before line_start %d; both are lines to replace", in.LineEnd, in.LineStart))
 	}
-	return editLines(in.Path, in.ExpectedSHA256, in.LineStart, in.LineEnd-in.LineStart+1, func(t *text, lines int) (change, string, error) {
+	return editLines(in.Path, in.ExpectedSHA256, in.Encoding, in.LineStart, in.LineEnd-in.LineStart+1, func(t *text, lines int) (change, string, error) {
 		if in.LineEnd > lines {
 			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d; insert_lines with line_start=%d appends",
 				t.l.shown(), count(lines, "line", "lines"), max(in.LineStart, min(in.LineEnd, lines+1)), lines+1))
@@ -65,7 +67,7 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	case in.NewContent == "":
 		return linesResult{}, tool.InvalidInput("new_content is empty; an empty line is a line feed")
 	}
-	return editLines(in.Path, in.ExpectedSHA256, in.LineStart, 0, func(t *text, lines int) (change, string, error) {
+	return editLines(in.Path, in.ExpectedSHA256, in.Encoding, in.LineStart, 0, func(t *text, lines int) (change, string, error) {
 		if in.LineStart > lines+1 {
 			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d to insert before; line_start=%d appends",
 				t.l.shown(), count(lines, "line", "lines"), in.LineStart, lines+1))
@@ -81,7 +83,7 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 
 // editLines makes one change of whole lines: so many old ones, from the first on. choose
 // is told how many there are, and says what is done.
-func editLines(path, wantHash string, first, old int, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
+func editLines(path, wantHash, encoding string, first, old int, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
 		return linesResult{}, tool.InvalidInput("path is empty")
 	}
@@ -89,7 +91,7 @@ func editLines(path, wantHash string, first, old int, choose func(t *text, lines
 	if err != nil {
 		return linesResult{}, err
 	}
-	t, err := readForEdit(l, wantHash)
+	t, err := readForEdit(l, wantHash, encoding)
 	if err != nil {
 		return linesResult{}, err
 	}

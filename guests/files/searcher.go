@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type searcher struct {
 	batchSize  int       // how many there are to be
 	begun      []batched // files that the host searches
 	own        *lines.Scanner
+	told       charset.Encoding // of files that are no UTF-8; the host does not know it
 
 	out        strings.Builder
 	result     grepResult
@@ -91,9 +93,14 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	switch form := charset.Of(head).Form; form {
-	case charset.UTF8:
-	case charset.Binary:
+	enc := charset.Of(head).Told(s.told, head)
+	switch form := enc.Form; {
+	case form == charset.UTF8 || s.told.Form != "" && form != charset.Binary:
+	case form == charset.Windows1252:
+		if likely := likelyOf(enc, s.told, head); likely != nil {
+			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), either(likely))
+		}
+	case form == charset.Binary:
 		s.note = l.shown() + " is a binary file, and was not searched"
 		return nil
 	default:
@@ -132,10 +139,13 @@ func (s *searcher) begin(ctx context.Context) error {
 		return nil
 	}
 	if s.own == nil {
-		err := search.Begin(search.Query{
-			Names: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
-			MaxMatches: s.limit - s.result.Count, MaxText: maxGrepOutput - s.out.Len(),
-		})
+		err := search.ErrUnavailable
+		if s.told.Form == "" {
+			err = search.Begin(search.Query{
+				Names: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
+				MaxMatches: s.limit - s.result.Count, MaxText: maxGrepOutput - s.out.Len(),
+			})
+		}
 		if err == nil {
 			s.begun = batch
 			return nil
@@ -205,7 +215,17 @@ func (s *searcher) scan(l location) error {
 	}
 	s.in(l)
 	s.own.Emit = func(l lines.Line) error { return s.line(l.Number, string(l.Text), l.Matches, l.Cut) }
-	_, err = s.own.Scan(f, info.Size())
+	if s.told.Form == "" || info.Size() > maxEditBytes {
+		_, err = s.own.Scan(f, info.Size())
+		return err
+	}
+	text, err := readHashed(f, info.Size())
+	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else ASCII is found
+		text = plain
+	}
+	if err == nil {
+		_, err = s.own.Scan(bytes.NewReader(text), int64(len(text)))
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,6 +22,7 @@ import (
 type writeArgs struct {
 	Path           string `json:"path" desc:"The file."`
 	Content        string `json:"content" desc:"The file's whole new content."`
+	Encoding       string `json:"encoding,omitempty" desc:"To write in, if not UTF-8, such as gbk."`
 	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Write only if the file's present content has this SHA-256, as file_read returned it."`
 }
 
@@ -42,7 +44,11 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	if err := checkHashText(in.ExpectedSHA256); err != nil {
 		return writeResult{}, err
 	}
-	content, lost := []byte(in.Content), ""
+	lost := ""
+	content, err := encode(l, []byte(in.Content), in.Encoding)
+	if err != nil {
+		return writeResult{}, err
+	}
 	out := writeResult{Bytes: len(content), SHA256: hashOf(content), Action: "Overwrote"}
 	if strings.Contains(in.Content, "\x00") {
 		return writeResult{}, holdsNUL("content", in.Content)
@@ -56,6 +62,9 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 		if in.ExpectedSHA256 != "" {
 			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.shown())
 		}
+		if err := l.mayCreate(in.Path); err != nil {
+			return writeResult{}, err
+		}
 		out.Action = "Created"
 		err = create(l, content)
 	case err != nil:
@@ -66,7 +75,7 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 		if err := checkHash(l, info.Size(), in.ExpectedSHA256); err != nil {
 			return writeResult{}, err
 		}
-		lost = formLost(l, content)
+		lost = formLost(l, content, in.Encoding)
 		err = overwrite(l, content)
 	}
 	if err != nil {
@@ -74,6 +83,27 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	}
 	out.Output = fmt.Sprintf("Wrote %d bytes to %s%s", len(content), l.shown(), lost)
 	return out, nil
+}
+
+// encode makes text of a tool what a new file has. UTF-16 begins with its mark.
+func encode(l location, text []byte, encoding string) ([]byte, error) {
+	enc, err := named(encoding)
+	switch {
+	case err != nil || enc.Form == "" || enc.Form == charset.UTF8:
+		return text, err
+	case enc.Form == charset.UTF16LE, enc.Form == charset.UTF16BE:
+		text = append([]byte("\uFEFF"), text...)
+	}
+	raw, lacks, at := enc.Encode(text)
+	if at >= 0 {
+		return nil, notEncodable(l, enc, text, lacks, at)
+	}
+	return raw, nil
+}
+
+func notEncodable(l location, enc charset.Encoding, text []byte, lacks rune, at int) error {
+	return tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
+		l.shown(), enc, lacks, lacks, 1+bytes.Count(text[:at], []byte("\n"))))
 }
 
 // holdsNUL refuses text that an argument would put into a file: with a NUL byte in it,
@@ -84,7 +114,7 @@ func holdsNUL(argument, text string) error {
 }
 
 // formLost says what the file has that its new content has not, and that nobody sees.
-func formLost(l location, content []byte) string {
+func formLost(l location, content []byte, encoding string) string {
 	f, err := os.Open(l.abs)
 	if err != nil {
 		return ""
@@ -94,10 +124,11 @@ func formLost(l location, content []byte) string {
 	if err != nil {
 		return ""
 	}
-	switch enc := charset.Of(head).Guess(head); {
-	case enc.Form == charset.Binary:
+	told, _ := named(encoding) // it was
+	switch enc := charset.Of(head).Told(told, head); {
+	case enc.Form == charset.Binary, enc.Form == told.Form:
 	case enc.Form != charset.UTF8:
-		return fmt.Sprintf("; it was %s, and is UTF-8 now", enc)
+		return fmt.Sprintf("; it was %s, and is %s now", enc, cmp.Or(told.String(), "UTF-8"))
 	case enc.Mark != "" && !bytes.HasPrefix(content, []byte(enc.Mark)):
 		return "; the byte order mark that it began with is gone"
 	case ending(head) == "\r\n" && bytes.Contains(content, []byte("\n")) && ending(content) == "\n":

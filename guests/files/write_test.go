@@ -136,6 +136,34 @@ func TestFileEditErrors(t *testing.T) {
 	fails(t, fileEdit, edit("f", "a\nb b\n", "x"), tool.CodeInvalidInput, `the nearest is line 2 of the file: it is "b a", and old_string has "b b"`)
 	fails(t, fileEdit, edit("f", "func mein() {", "x"), tool.CodeInvalidInput, "the nearest is line 3")
 	fails(t, fileEdit, edit("f", "completely different", "x"), tool.CodeInvalidInput, "does not occur in f; nothing in the file is like it: look at the file again")
+	// What differs in characters that look alike, in a part of a line, is told by their numbers.
+	for content, old := range map[string][2]string{
+		"a\nhe said “hi” again\n":    {`said "hi" a`, `; line 2 of the file is "he said “hi” again": it has "“" [U+201C] where old_string has "\"" [U+0022]`},
+		"it’s\n":                     {"it's", `it has "’" [U+2019] where old_string has "'" [U+0027]`},
+		"the cafe\u0301 is\n":        {"the caf\u00e9 i", `[U+0065 U+0301] where old_string has`},
+		"the caf\u00e9 is\n":         {"cafe\u0301 is", `[U+00E9] where old_string has`},
+		"one – two\n":                {"one - t", `"–" [U+2013] where old_string has "-" [U+002D]`},
+		"one-two, a‑b\n":             {"one-two, a-b", `"‑" [U+2011] where old_string has "-" [U+002D]`},
+		"10\u00a0000\u202f€\n":       {"10 000 €", `"\u00a0" [U+00A0] where old_string has " " [U+0020]`},
+		"10\u202f000 or so\n":        {"10 000", `"\u202f" [U+202F] where old_string has " " [U+0020]`},
+		"and so on… ok\n":            {"so on... ok", `"…" [U+2026] where old_string has "." [U+002E]`},
+		"zero\u200bwidth\n":          {"zerowidth", `"\u200b" [U+200B] where old_string has "w" [U+0077]`},
+		"key:\tvalue x\n":            {"key: value", `"\t" [U+0009] where old_string has " " [U+0020]`},
+		"eﬃcient\n":                  {"efficient", `"ﬃ" [U+FB03] where old_string has "f" [U+0066]`},
+		"ＡＢＣ\n":                      {"ABC", `"Ａ" [U+FF21] where old_string has "A" [U+0041]`},
+		"x\r\n“a”\r\nlast\r\n":       {"\"a\"\nlast", `; line 2 of the file is "“a”": it has "“" [U+201C]`},
+		"good “a”\nfunc f() {“x”}\n": {"good “a”\nfunc f() {\"x\"}", `; line 2 of the file is "func f() {“x”}": it has "“" [U+201C]`},
+	} {
+		put(t, "look", content)
+		fails(t, fileEdit, edit("look", old[0], "x"), tool.CodeInvalidInput, "old_string does not occur in look", old[1])
+		_, err := applyPatch(t.Context(), patchOf("*** Update File: look\n@@\n-"+strings.ReplaceAll(old[0], "\n", "\n-")+"\n+new"))
+		if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(old[1], "old_string", "the hunk")) {
+			t.Errorf("a hunk with %q: %v", old[0], err)
+		}
+		if got, _ := os.ReadFile("look"); string(got) != content {
+			t.Errorf("%q was changed to %q", content, got)
+		}
+	}
 	fails(t, fileEdit, edit("f", "\n\n\n", "x"), tool.CodeInvalidInput, "does not occur in f; nothing in the file")
 	fails(t, fileEdit, edit("f", "b a", "b\x00"), tool.CodeInvalidInput, "the new text holds a NUL byte in its line 1")
 	for _, old := range []string{"3: func main() {", "3: func main() {\n4: \tx := 1\n", "     3\tfunc main() {\n     4\t\tx := 1", "main() {\n4: \tx := 1\n5: \n"} {

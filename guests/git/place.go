@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/guests/git/repo"
+	"github.com/stockade-dev/stockade/guests/internal/pathname"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -20,14 +21,10 @@ func open(in args, check func() error) (*call, error) {
 	if err != nil {
 		return nil, tool.IO("working directory: %w", err)
 	}
-	if strings.ContainsRune(in.Path, 0) || !utf8.ValidString(in.Path) {
-		return nil, tool.InvalidInput("path %q is not one", in.Path)
+	abs, err := pathname.Read(in.Path, cwd)
+	if err != nil {
+		return nil, err
 	}
-	abs := filepath.FromSlash(in.Path)
-	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(cwd, abs)
-	}
-	abs = filepath.Clean(abs)
 	r, err := repo.Open(abs, check)
 	if err != nil {
 		return nil, err
@@ -38,7 +35,7 @@ func open(in args, check func() error) (*call, error) {
 			r.Close()
 			return nil, tool.InvalidInput("path %s is inside the git directory", show(in.Path))
 		}
-		c.only = rel
+		c.only = pathname.Raw(rel)
 	}
 	if err = c.hide(); err == nil && c.hidden(c.only) {
 		err = tool.Denied("%s: %w", show(in.Path), errHidden)
@@ -118,7 +115,7 @@ func (c *call) abs(path string) string {
 	if path == "" {
 		return top
 	}
-	return top + "/" + path
+	return top + "/" + pathname.Open(path)
 }
 
 // secret reports whether the content of a path must not be shown. A file that the call names
@@ -158,7 +155,7 @@ func (c *call) relative(path string) string {
 	if err != nil {
 		return path
 	}
-	if rel = filepath.ToSlash(rel); strings.HasSuffix(path, "/") {
+	if rel = pathname.Raw(filepath.ToSlash(rel)); strings.HasSuffix(path, "/") {
 		rel += "/"
 	}
 	return rel

@@ -270,7 +270,7 @@ func (s *scan) anyUnknown(path string, entries search.Listing, ignore *gitignore
 		if !e.Type.IsDir() || ignored.Ignores(e.Name, true) || depth > maxTreeDepth {
 			continue
 		}
-		below, err := readDir(abs + "/" + e.Name)
+		below, err := readDir(s.abs(path + "/" + e.Name))
 		if err != nil {
 			continue
 		}

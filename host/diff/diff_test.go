@@ -23,6 +23,12 @@ func modified(before, after string) tool.Change {
 	return tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file(before), After: file(after)}
 }
 
+func told(encoding, before, after string) tool.Change {
+	c := modified(before, after)
+	c.Before.Encoding, c.After.Encoding = encoding, encoding
+	return c
+}
+
 func TestUnified(t *testing.T) {
 	gone := errors.New("the file is another one by now")
 	dir, link := &tool.Version{Mode: fs.ModeDir | 0o755}, &tool.Version{Mode: fs.ModeSymlink | 0o777}
@@ -66,6 +72,11 @@ func TestUnified(t *testing.T) {
 			"modified a\n--- a/a\n+++ b/a\n\\ it is in UTF-16, big-endian\n@@ -1 +1 @@\n-one\n+two\n"},
 		{"half of a character of UTF-16", modified("\xff\xfea\x00", "\xff\xfe\x00\xd8"), "a: it is no text (4 bytes)\nmodified a\n"},
 		{"Windows-1252", modified("caf\xe9 \x80\n", "cafe\n"), "modified a (5 bytes, before 7)\n--- a/a\n+++ b/a\n\\ it is in Windows-1252\n@@ -1 +1 @@\n-café €\n+cafe\n"},
+		{"an encoding that the call names", told("gbk", "\xc4\xe3\n", "\xba\xc3\n"), "modified a\n--- a/a\n+++ b/a\n\\ it is in gbk\n@@ -1 +1 @@\n-你\n+好\n"},
+		{"one with ASCII inside of characters", told("sjis", "a\n", "echo \x95\x5c\x8f\x7c|\n"),
+			"modified a (11 bytes, before 2)\n--- a/a\n+++ b/a\n\\ it is in shift_jis\n\\ programs that do not know the encoding see \"|\\\\\" inside of characters\n@@ -1 +1 @@\n-a\n+echo 表楯|\n"},
+		{"one that the file is not in", told("gbk", "\xff\n", "\xfe\n"), "modified a\n--- a/a\n+++ b/a\n\\ it is in Windows-1252\n@@ -1 +1 @@\n-ÿ\n+þ\n"},
+		{"one of what is UTF-8", told("gbk", "ü\n", "ß\n"), "modified a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-ü\n+ß\n"},
 		{"an encoding that changes", modified("caf\xe9\n", "caf\u00e9\n"), "modified a (6 bytes, before 5)\na: the encoding changes from Windows-1252 to UTF-8, and nothing else\n"},
 		{"UTF-8 in which a byte is damaged", modified("\u00e9\u00e9\xe9\n", "\u00e9\n"), "a: it is no text (3 bytes)\nmodified a (3 bytes, before 6)\n"},
 		{"a mark that is lost", modified("\uFEFFone\n", "one\n"), "modified a (4 bytes, before 7)\na: the encoding changes from UTF-8 with a byte order mark to UTF-8, and nothing else\n"},

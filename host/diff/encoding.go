@@ -17,19 +17,36 @@ var inWords = map[charset.Form]string{
 }
 
 // decoded returns a file as UTF-8 without its byte order mark, and the name of its encoding,
-// which is empty for plain UTF-8. ok is false if the file is not text, or cannot be decoded.
-func decoded(data []byte) (text, encoding string, ok bool) {
-	e := charset.Of(data).Guess(data)
+// which is empty for plain UTF-8. told names the encoding if the file does not tell it. ok is
+// false if the file is not text, or cannot be decoded.
+func decoded(data []byte, told string) (text, encoding string, ok bool) {
+	named, _ := charset.Named(told)
+	e := charset.Of(data).Told(named, data)
 	raw, ok := e.Decode(data)
+	if !ok && named.Form != "" {
+		return decoded(data, "")
+	}
 	wide := e.Form == charset.UTF16LE || e.Form == charset.UTF16BE
 	if !ok || !utf8.Valid(raw) || wide && hasLines(data[len(e.Mark):]) || !wide && bytes.IndexByte(data, 0) >= 0 {
 		return "", "", false
 	}
-	encoding = inWords[e.Form]
+	if encoding = inWords[e.Form]; encoding == "" && e.Form != charset.UTF8 {
+		encoding = string(e.Form)
+	}
 	if e.Mark != "" {
 		encoding = cmp.Or(encoding, "UTF-8") + " with a byte order mark"
 	}
 	return string(raw), encoding, true
+}
+
+// within returns the ASCII that a shell sees in a file inside of other characters of its text.
+func within(data []byte, text string) (out string) {
+	for _, c := range []string{"`", "|", `\`} {
+		if bytes.IndexByte(data, 0) < 0 && bytes.Count(data, []byte(c)) > strings.Count(text, c) {
+			out += c
+		}
+	}
+	return out
 }
 
 // Bytes that are declared as UTF-16 count as ASCII if a whole line of at least leastLine bytes is

@@ -48,8 +48,9 @@ type Line struct {
 	Times  int
 }
 
-// content is a text as UTF-8, and the name of its encoding in the file, as of decoded.
-type content struct{ text, encoding string }
+// content is a text as UTF-8, with the name of its encoding in the file, as of decoded, and what
+// of [within].
+type content struct{ text, encoding, within string }
 
 // fits reports whether a content could as well be in the encoding of another one.
 func (c content) fits(other content) bool {
@@ -81,6 +82,9 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 		note("the encoding changes from %s to %s", cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8"))
 	case encoding != "":
 		note("it is in %s", encoding)
+	}
+	if after.within != "" {
+		note("programs that do not know the encoding see %q inside of characters", after.within)
 	}
 	if was == is {
 		if len(t.Notes) > 0 {
@@ -317,9 +321,9 @@ func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err er
 		return c, sum, err
 	}
 	sum = sha256.Sum256(data)
-	text, encoding, ok := decoded(data)
+	text, encoding, ok := decoded(data, v.Encoding)
 	if !ok {
 		return c, sum, errNoText
 	}
-	return content{text, encoding}, sum, nil
+	return content{text, encoding, within(data, text)}, sum, nil
 }

@@ -94,7 +94,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Decide about what it has changed, on a stage and nowhere else yet, if that was
 	// put off. Some changes are asked about each time.
-	result, changes, dirs := p.look(ctx, grant, result, staged)
+	result, changes, dirs := p.look(ctx, grant, entry, result, staged)
 	switch decision, differs := decision.Shown(ctx, changes, dirs...); {
 	case !grant.Rehearsal() && !differs: // that was decided before it ran
 	case len(changes) == 0 && decision.OnlyChanges(): // nothing is left to be asked about

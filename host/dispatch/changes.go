@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // What the log has of the changes of one call.
@@ -105,7 +106,7 @@ func target(v *tool.Version) string {
 
 // entry is one change, as the log has it.
 func (a *account) entry(c tool.Change) (session.Change, error) {
-	out := session.Change{Path: c.Path, From: c.From, Kind: c.Kind}
+	out := session.Change{Path: filename.UTF8(c.Path), From: filename.UTF8(c.From), Kind: c.Kind} // JSON has UTF-8 only
 	secret := looksSecret(c)
 	// The log would have another name, and it would be put back under that.
 	named := a.p.d.opts.Redact.Finds([]byte(c.Path + "\n" + c.From + "\n" + target(c.Before)))

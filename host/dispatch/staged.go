@@ -51,13 +51,20 @@ func (p *pending) tell() {
 
 // look lists what the call has changed on its stage. A call of which that cannot
 // be told has failed, and changes nothing.
-func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
+func (p *pending) look(ctx context.Context, grant policy.Grant, entry *tool.Entry, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
 	if staged == nil || result.Err != nil {
 		return result, nil, nil
 	}
 	changes, err := staged.Changes(ctx)
 	if err == nil && git.Negligible(changes) {
 		return result, nil, nil
+	}
+	for _, c := range changes {
+		for _, v := range []*tool.Version{c.Before, c.After} {
+			if v != nil {
+				v.Encoding = entry.Content.Encoding(p.call.Args)
+			}
+		}
 	}
 	var dirs []*git.Dir
 	if err == nil {

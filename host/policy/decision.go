@@ -272,6 +272,7 @@ func (d Decision) newGrant() (Grant, error) {
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
 		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets), keeps: caps.Store,
+		modes: d.entry.Content.Modes(d.call.Args),
 	}
 	var opened paths.Opened
 	for _, s := range d.reads {

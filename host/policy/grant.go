@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -57,6 +58,7 @@ type grant struct {
 	set                  map[string]string // where each is set
 	secrets              []tool.Secret
 	keeps                bool
+	modes                map[string]bool
 
 	rehearsal bool // whatever it changes is not to be kept
 
@@ -99,6 +101,9 @@ func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 
 // Paths are the secret files that the guest may read.
 func (g Grant) Paths() paths.Opened { return slices.Clone(g.terms().opened) }
+
+// Modes are the files to which the call gives a mode, see [tool.Content.Modes].
+func (g Grant) Modes() map[string]bool { return maps.Clone(g.terms().modes) }
 
 // Secrets lists the secrets that the guest may have placeholders of, as its
 // tool asks for them.

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // specialPath is a path of a call that is on the list.
@@ -233,7 +234,7 @@ func (d Decision) Foreseen() Decision {
 // links and patterns.
 func (p *Policy) answered(d *Decision, name string) (found bool) {
 	p.allowing(d, func(r *Rule) {
-		is := func(file string) bool { return paths.Guest(paths.Absolute(file, d.call.Cwd)) == name }
+		is := func(file string) bool { return paths.Guest(paths.Absolute(filename.Parse(file), d.call.Cwd)) == name }
 		found = found || slices.ContainsFunc(r.Reads, is) || slices.ContainsFunc(r.Where, func(c match.Condition) bool {
 			return c.Kind() == match.Is && !c.Not() && c.Arg() != d.entry.Capabilities.Exec && is(c.Value())
 		})
@@ -323,7 +324,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var out []NamedFile
 	add := func(arg string, raw json.RawMessage) {
 		if s, ok := match.Text(raw); ok && s != "" && len(out) < maxPathArgs {
-			out = append(out, NamedFile{Arg: arg, Named: paths.Absolute(s, call.Cwd)})
+			out = append(out, NamedFile{Arg: arg, Named: paths.Absolute(filename.Parse(s), call.Cwd)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -342,7 +343,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	if c := entry.Content; c != nil && c.Patch != "" {
 		there, made, _ := c.Files(call.Args)
 		for _, name := range slices.Concat(there, made) {
-			out = append(out, NamedFile{Arg: tool.PatchPath, Named: paths.Absolute(name, call.Cwd)})
+			out = append(out, NamedFile{Arg: tool.PatchPath, Named: paths.Absolute(filename.Parse(name), call.Cwd)})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/stage"
@@ -47,6 +48,11 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		guest := s.guest(inst, c, host)
 		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, own)
 		inst.returned, printed = err == nil, guest.Printed
+		for name, executable := range grant.Modes() {
+			if errno := inst.files.SetExecutable(paths.Guest(paths.Absolute(name, call.Cwd)), executable); errno != 0 && err == nil && toolErr == nil {
+				toolErr = &abi.ToolError{Case: abi.IO, Message: fmt.Sprintf("the mode of %s cannot be set: %v", name, errno)}
+			}
+		}
 		hostErr = host.End(inst.account.Charge)
 	}
 	if report != nil {

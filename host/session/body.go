@@ -90,7 +90,7 @@ type Changes struct {
 
 // Change is one of Changes.
 type Change struct {
-	Path   string          `json:"path"`
+	Path   string          `json:"path"` // as filename.UTF8 writes it, and so is From
 	From   string          `json:"from,omitempty"`
 	Kind   tool.ChangeKind `json:"kind"`
 	Before *Version        `json:"before,omitempty"`

@@ -50,6 +50,8 @@ type Version struct {
 	Names uint64
 	// Twin is another name of the same file, if it has several; absolute.
 	Twin string
+	// Encoding is the one that the call has named for text that is no UTF-8; can be empty.
+	Encoding string
 	// Open returns the content of a regular file, while what it belongs to has
 	// not ended. It fails if the host's file is another one by now.
 	Open func() (io.ReadCloser, error)

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,14 +99,9 @@ func (c *Content) Argument() string {
 // tool looks at or changes, and of those that a patch makes. It fails where the
 // arguments do not tell, and the tool has something to say about them.
 func (c *Content) Files(args json.RawMessage) (there, made []string, err error) {
-	var all map[string]json.RawMessage
-	var text string
-	name := c.Path + c.Patch
-	if err := json.Unmarshal(args, &all); err != nil {
+	text, err := argument(args, c.Path+c.Patch)
+	if err != nil {
 		return nil, nil, err
-	}
-	if err := json.Unmarshal(all[name], &text); err != nil || text == "" {
-		return nil, nil, fmt.Errorf("the argument %.80q is no text", name)
 	}
 	if c.Patch == "" {
 		return []string{text}, nil, nil
@@ -122,6 +118,44 @@ func (c *Content) Files(args json.RawMessage) (there, made []string, err error) 
 		}
 	}
 	return there, made, err
+}
+
+// argument is one that must be a text.
+func argument(args json.RawMessage, name string) (text string, err error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(args, &all); err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(all[name], &text); err != nil || text == "" {
+		return "", fmt.Errorf("the argument %.80q is no text", name)
+	}
+	return text, nil
+}
+
+// Encoding is the encoding that a call names for the files that are no UTF-8, so that the
+// question shows what is written; empty: it names none.
+func (c *Content) Encoding(args json.RawMessage) (name string) {
+	if c != nil {
+		name, _ = argument(args, "encoding")
+	}
+	return name
+}
+
+// Modes are the modes that a patch gives to files, by path: whether they are executable. The
+// host sets them once the tool has ended, because WASI has none.
+func (c *Content) Modes(args json.RawMessage) map[string]bool {
+	if c == nil || c.Patch == "" {
+		return nil
+	}
+	text, _ := argument(args, c.Patch)
+	files, _ := patch.Parse(text)
+	modes := map[string]bool{}
+	for _, f := range files {
+		if f.Mode != "" && f.Op != patch.Delete {
+			modes[cmp.Or(f.MoveTo, f.Path)] = f.Mode == patch.Executable
+		}
+	}
+	return modes
 }
 
 func (c *Content) check(s *Schema) error {

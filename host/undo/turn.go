@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // past is what the log says of the calls of a session.
@@ -270,7 +271,7 @@ func (w *way) from(calls []*call, interrupted bool) (*way, error) {
 func stepsOf(changes session.Changes) (map[string]*file, error) {
 	steps := map[string]*file{}
 	at := func(path string) *file {
-		if steps[path] == nil {
+		if path = filename.Parse(path); steps[path] == nil {
 			steps[path] = &file{path: path}
 		}
 		return steps[path]

@@ -4,7 +4,8 @@
 // It is our own matcher because the libraries for it are unmaintained, match by
 // translation to regular expressions, which gets the corner cases wrong, or are part
 // of a whole git implementation, which every module would carry. The rules are those of gitignore(5); the user's own
-// file is not read, as it is about the person and not about the project.
+// file (core.excludesFile) is not read, as it is about the person and not about the project. What lies outside of what
+// a call is granted cannot be read, and excludes nothing.
 package gitignore
 
 import (
@@ -59,6 +60,37 @@ func Among(entries search.Listing, dir string, parent *File) *File {
 	return parent
 }
 
+// Enter is [Among] for a directory that a walk goes into. In a repository of its own the files
+// above it do not hold.
+func Enter(entries search.Listing, dir string, parent *File) *File {
+	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
+		parent = exclude(dir)
+	}
+	return Among(entries, dir, parent)
+}
+
+// exclude reads info/exclude of the repository whose work tree dir is.
+func exclude(dir string) *File {
+	follow := func(from, name, mark string) string {
+		f, err := os.Open(filepath.Join(from, name))
+		if err != nil {
+			return filepath.Join(from, mark)
+		}
+		defer f.Close()
+		text, _ := io.ReadAll(io.LimitReader(f, 4096))
+		to := strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:"))
+		if to == "" {
+			return filepath.Join(from, mark)
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(from, to)
+		}
+		return to
+	}
+	common := follow(follow(dir, ".git", ".git"), "commondir", "") // of a linked work tree .git is a file
+	return Read(filepath.Join(common, "info", "exclude"), dir, nil)
+}
+
 // Read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
 // parent when there are none.
 func Read(name, dir string, parent *File) *File {
@@ -76,15 +108,16 @@ func Read(name, dir string, parent *File) *File {
 }
 
 // LoadAbove reads the .gitignore files that hold for dir, from the
-// outermost in: those of the work tree that dir is in, or, without one, of
-// the working directory and below.
+// outermost in: those of the work tree that dir is in, with its info/exclude, or, without
+// one, of the working directory and below.
 func LoadAbove(dir, cwd string) *File {
 	var dirs []string // from dir up
 	top := 0
+	var ignore *File
 	for d := dir; ; d = filepath.Dir(d) {
 		dirs = append(dirs, d)
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
-			top = len(dirs) - 1
+			top, ignore = len(dirs)-1, exclude(d)
 			break
 		}
 		if d == cwd {
@@ -94,7 +127,6 @@ func LoadAbove(dir, cwd string) *File {
 			break
 		}
 	}
-	var ignore *File
 	for i := top; i >= 0; i-- {
 		ignore = load(dirs[i], ignore)
 	}

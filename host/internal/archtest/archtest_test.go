@@ -40,12 +40,12 @@ var table = map[string][]string{
 	"host/wasm":                 {},
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
-	"host/policy":               {"host/diff", "host/git", "host/policy/gitconfig", "host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "sdk/go/nearest"},
+	"host/policy":               {"host/diff", "host/git", "host/policy/gitconfig", "host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "sdk/go/filename", "sdk/go/nearest"},
 	"host/policy/command":       {},
 	"host/policy/gitconfig":     {},
 	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
 	"host/policy/network":       {},
-	"host/policy/paths":         {},
+	"host/policy/paths":         {"sdk/go/filename"},
 	"host/diff":                 {"host/git", "host/tool", "sdk/go/charset"},
 	"host/effect":               {"host/stage", "host/tool", "host/policy"},
 	"host/egress":               {"host/effect", "host/policy", "host/policy/network", "host/redact"},
@@ -86,7 +86,7 @@ var table = map[string][]string{
 	"host/sandbox/mapped": {},
 	"host/sandbox/native": {"host/sandbox/mapped"},
 	"host/sandbox/meter":  {"host/policy", "host/wasm/fuel"},
-	"host/sandbox/wasi":   {"host/beneath", "host/policy", "host/policy/paths", "host/stage"},
+	"host/sandbox/wasi":   {"host/beneath", "host/policy", "host/policy/paths", "host/stage", "sdk/go/filename"},
 
 	"host/sandbox/admit":   {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1"},
 	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
@@ -100,7 +100,7 @@ var table = map[string][]string{
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
-	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/lines"},
+	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/filename", "sdk/go/lines"},
 
 	"host/sandbox/hostmod": {"host/stage", "host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 
@@ -118,10 +118,10 @@ var table = map[string][]string{
 	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},
 	"host/jail/wire":    {},
 
-	"host/dispatch": {"host/diff", "host/git", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept"},
+	"host/dispatch": {"host/diff", "host/git", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept", "sdk/go/filename"},
 	"host/kept":     {"host/policy", "host/session", "host/tool"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool"},
+	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool", "sdk/go/filename"},
 	"host/config":   {"host/config/keys", "sdk/go/nearest"},
 	"host/door": {"guests", "host/agent", "host/githistory", "host/policy/paths", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/google", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},

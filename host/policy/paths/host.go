@@ -6,16 +6,19 @@ import (
 	"runtime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // Clean is the path that an argument names, and whether the words alone
-// tell which that is: ".." after a symbolic link leads elsewhere than it reads.
+// tell which that is: ".." after a symbolic link leads elsewhere than it reads, and not
+// every tool reads names as package filename writes them.
 func Clean(arg, cwd string) (name string, sure bool) {
 	if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
 		return "", false
 	}
 	arg, cwd = filepath.ToSlash(arg), filepath.ToSlash(cwd)
-	sure = true
+	sure = filename.Parse(arg) == arg
 	for seg := range strings.SplitSeq(arg, "/") {
 		sure = sure && seg != ".."
 	}

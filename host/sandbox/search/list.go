@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 const (
@@ -112,6 +113,7 @@ func list(dir *wasi.Dir, errno wasi.Errno, over func() error) (l Listing, _ erro
 	if errno != 0 {
 		return Listing{Missing: true}, over()
 	}
+	dir.All = true
 	cookie := uint64(0)
 	for n := 0; ; n++ {
 		if n%256 == 0 {
@@ -137,7 +139,7 @@ func list(dir *wasi.Dir, errno wasi.Errno, over func() error) (l Listing, _ erro
 		}
 		l.Entries = append(l.Entries, Entry{e.Name, kindOf(e.Type)})
 	}
-	slices.SortFunc(l.Entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Entries, func(a, b Entry) int { return strings.Compare(filename.Parse(a.Name), filename.Parse(b.Name)) })
 	return l, nil
 }
 

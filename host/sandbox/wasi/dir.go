@@ -10,11 +10,14 @@ import (
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/stage"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // Dir is an open directory: itself and its parent, the names that lead to
 // mounts, then what the host has, if anything. Only one goroutine uses it.
 type Dir struct {
+	All bool // [Dir.Entry] tells names that are not UTF-8, too
+
 	// Fixed at creation.
 	fs      *FS
 	shown   string
@@ -162,12 +165,18 @@ func (d *Dir) Stat() (Stat, Errno) {
 // is that of some entry, or of the end, or an error. Going on is cheap, also
 // with the entry that was read last; going elsewhere costs no more than the
 // host needs for it. Names that are not UTF-8 cannot be passed to WASI and are
-// left out.
+// left out, or written as package filename does if All is set.
 //
 // An entry without a name stands for many that were left out in a row, so that
 // the caller gets to think of other things. What is read is what is there at
 // the time; an entry that comes and goes meanwhile may be missing.
-func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
+func (d *Dir) Entry(cookie uint64) (e Dirent, more bool, errno Errno) {
+	e, more, errno = d.entry(cookie)
+	e.Name = filename.UTF8(e.Name)
+	return e, more, errno
+}
+
+func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	d.fs.limits.Fuel(costEntry)
 	switch {
 	case d.closed:
@@ -232,7 +241,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 func (d *Dir) forget() { d.last, d.lastAt, d.at = Dirent{}, 0, 0 }
 
 func (d *Dir) shows(e beneath.Entry) bool {
-	if !utf8.ValidString(e.Name) {
+	if !d.All && !utf8.ValidString(e.Name) {
 		return false
 	}
 	if d.node != nil && !d.showsStaged(e.Name) {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // MaxPath is the longest name that is looked at, in bytes.
@@ -18,10 +20,11 @@ func clean(p string) (_ string, dir bool, _ Errno) {
 		return "", false, EINVAL
 	case len(p) > MaxPath:
 		return "", false, ENAMETOOLONG
-	case strings.IndexByte(p, 0) >= 0:
-		return "", false, EINVAL
 	case !utf8.ValidString(p):
 		return "", false, EILSEQ
+	}
+	if p = filename.Parse(p); strings.IndexByte(p, 0) >= 0 {
+		return "", false, EINVAL
 	}
 	if strings.Contains(p, "..") && climbs(p) {
 		return "", false, errOutside

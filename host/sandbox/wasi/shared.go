@@ -119,7 +119,7 @@ func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 // the one that p is in, and what has the name is not looked at.
 func (f *FS) beside(p *place, name string) bool {
 	dir, last := path.Split(name)
-	if !p.unseen || p.slash || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
+	if !p.unseen || p.slash || strings.Contains(name, `"`) || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
 		return false
 	}
 	if !isName(last) || len(name) > MaxPath || ends(p.trails, last) {

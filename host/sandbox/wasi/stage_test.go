@@ -166,3 +166,59 @@ func TestACommitDoesNotWriteBesideWhatIsMasked(t *testing.T) {
 	}
 	w.Unchanged(before)
 }
+
+// The host sets modes where a guest may write, and nowhere else.
+func TestSetExecutable(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"ws/f", "ws/secret/f", "ws/linked", "ws/.git/hooks/pre-commit", "read/f"} {
+		w.File(name, "x")
+	}
+	w.Dir("ws/dir")
+	w.Link("ws/link", "f")
+	w.HardLink("ws/linked2", "ws/linked")
+	g, s := w.openStaged(nil, []string{"ws/secret"}, w.rw("ws"), w.ro("read"))
+	before := w.State()
+	g.write("ws/new", "y")
+	for name, want := range map[string]Errno{
+		"ws/f": 0, "ws/new": 0, "ws/dir": errKind, "ws/link": errKind, "ws/gone": errKind, "ws/linked": EMLINK, "ws/secret/f": errOutside, "read/f": errReadOnly, "outside": errReadOnly, "/etc/passwd": errOutside, "ws/../../x": errOutside,
+	} {
+		if got := g.SetExecutable(g.name(name), true); got != want && (want == 0 || got == 0) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	wantErrno(t, "a file of the host's", w.open(w.rw("ws")).SetExecutable(g.name("ws/f"), true), errKind)
+	changes, err := s.Changes(t.Context())
+	if err != nil || len(changes) != 2 || changes[0].After.Mode.Perm()&0o100 == 0 || changes[1].After.Mode.Perm()&0o100 == 0 {
+		t.Errorf("the changes are %+v, %v", changes, err)
+	}
+	w.Unchanged(before)
+}
+
+// Names that are no UTF-8 are read as package filename writes them, and only so.
+func TestNamesThatAreNoUTF8(t *testing.T) {
+	w := newWorld(t)
+	for name, content := range map[string]string{"caf\xe9": "bytes", `"caf\xe9"`: "text", "dir\xff/f": "inside"} {
+		w.File("ws/"+name, content)
+	}
+	w.Dir("ws/closed")
+	g := w.openMasked([]string{"ws/closed"}, w.rw("ws"))
+	for name, want := range map[string]string{`ws/"caf\xe9"`: "bytes", `ws/"\"caf\\xe9\""`: "text", `ws/"dir\xff"/f`: "inside"} {
+		if got, errno := g.content(name, ReadOnly); got != want || errno != 0 {
+			t.Errorf("%s holds %q, %v", name, got, errno)
+		}
+	}
+	wantErrno(t, "another spelling", g.try(`ws/"caf\xE9"`, ReadOnly), ENOENT)
+	wantErrno(t, "a masked directory", g.try(`ws/closed/"x\xff"`, WriteOnly|Create), errOutside)
+	wantErrno(t, "a NUL", g.try(`ws/"a\x00"`, ReadOnly), EINVAL)
+	wantErrno(t, "bytes", g.try("ws/caf\xe9", ReadOnly), EILSEQ)
+	d, errno := g.dir("ws")
+	wantErrno(t, "open ws", errno, 0)
+	defer d.Close()
+	if got := names(t, d); !slices.Equal(got, []string{`"\"caf\\xe9\""`, "d", "f.txt"}) {
+		t.Errorf("WASI lists %q", got)
+	}
+	d.All = true
+	if got := names(t, d); !slices.Equal(got, []string{`"\"caf\\xe9\""`, `"caf\xe9"`, `"dir\xff"`, "d", "f.txt"}) {
+		t.Errorf("the host lists %q", got)
+	}
+}

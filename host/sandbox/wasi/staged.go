@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -182,6 +183,29 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 		f.created--
 	}
 	return n, errnoOf(err)
+}
+
+// SetExecutable lets those execute a regular file on a stage who may read it, or nobody. A
+// guest has no function for it: WASI has no modes.
+func (f *FS) SetExecutable(name string, executable bool) Errno {
+	p, errno := f.entry(name)
+	defer p.close()
+	if errno == 0 {
+		errno = f.mayChange(&p, false)
+	}
+	switch {
+	case errno != 0:
+		return errno
+	case !p.staged() || p.node == nil || !p.node.Mode().IsRegular():
+		return cmp.Or(p.fault, errKind)
+	case p.info.(stage.Info).Stat().Nlink > 1:
+		return EMLINK // the other names would have the mode, too
+	}
+	mode := p.node.Mode() &^ 0o111
+	if executable {
+		mode |= mode >> 2 & 0o111
+	}
+	return errnoOf(p.m.tree.SetMode(p.node, mode))
 }
 
 // setStagedTimes changes the times of what is at the place.

@@ -2,7 +2,8 @@
 // back: a file is shown and edited as UTF-8, and is written in the encoding that it has.
 //
 // An encoding is told by the byte order mark, by the pattern of NUL bytes in text of
-// Western languages, and by bytes that are no UTF-8. The tools that edit files and the
+// Western languages, and by bytes that are no UTF-8. What these do not tell, a caller can
+// name: see [Named]. The tools that edit files and the
 // host that shows what they change do that with this package.
 package charset
 
@@ -11,10 +12,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"slices"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
@@ -131,23 +132,41 @@ func (e Encoding) Guess(part []byte) Encoding {
 	return e
 }
 
+// Told is the encoding that a caller has named, if the file begins with no mark and a part
+// of it is no UTF-8, or nothing but ASCII. Without a name it is that of [Encoding.Guess].
+func (e Encoding) Told(told Encoding, part []byte) Encoding {
+	end := len(part) // of whole characters
+	for n := 1; n < utf8.UTFMax && n <= len(part); n++ {
+		if last := part[len(part)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			end -= n
+		}
+	}
+	ascii := bytes.IndexFunc(part[:end], func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	switch {
+	case told.Form == "", e.Mark != "", e.Form == Binary && !told.isWide(), e.Form != Binary && e.Form != UTF8,
+		e.Form == UTF8 && utf8.Valid(part[:end]) && (!ascii || told.isWide()):
+		return e.Guess(part)
+	}
+	return Encoding{Form: told.Form}
+}
+
 // Decode makes UTF-8 of a whole file, and leaves out its mark. It fails where that could
 // not be turned round.
 func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 	raw = raw[len(e.Mark):]
-	switch e.Form {
-	case Windows1252:
+	if e.Form == Windows1252 {
 		return AppendWindows1252(make([]byte, 0, len(raw)+len(raw)/8), raw), true
-	case UTF16LE, UTF16BE:
-		var out bytes.Buffer
-		out.Grow(len(raw)/2 + bytes.MinRead)
-		d := wideReader{r: bytes.NewReader(raw), big: e.Form == UTF16BE}
-		if _, err := out.ReadFrom(&d); err != nil {
-			return nil, false
-		}
-		return out.Bytes(), !d.lossy
 	}
-	return raw, true
+	c := codecs()[e.Form]
+	if c == nil {
+		return raw, true
+	}
+	text, err := c.NewDecoder().Bytes(raw)
+	if err != nil {
+		return nil, false
+	}
+	back, err := c.NewEncoder().Bytes(text)
+	return text, err == nil && bytes.Equal(raw, back)
 }
 
 // Encode writes text as the file has it, with its mark. It returns the first character
@@ -156,146 +175,70 @@ func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 	if e == (Encoding{Form: UTF8}) {
 		return text, 0, -1
 	}
-	raw = make([]byte, 0, len(e.Mark)+len(text)+len(text)/8)
-	raw = append(raw, e.Mark...)
+	c := codecs()[e.Form]
+	if c != nil {
+		raw, err := c.NewEncoder().Bytes(text)
+		if err == nil {
+			return append([]byte(e.Mark), raw...), 0, -1
+		}
+	}
+	raw = append(make([]byte, 0, len(e.Mark)+len(text)+len(text)/8), e.Mark...)
 	if e.Form == UTF8 {
 		return append(raw, text...), 0, -1
 	}
-	for i := 0; i < len(text); {
-		r, n := rune(text[i]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRune(text[i:])
+	for i, r := range string(text) {
+		b, ok := windowsByte(r)
+		if c != nil {
+			_, err := c.NewEncoder().String(string(r))
+			ok = err == nil
 		}
-		switch b, ok := windowsByte(r); {
-		case e.Form == Windows1252 && !ok:
+		if !ok {
 			return nil, r, i
-		case e.Form == Windows1252:
-			raw = append(raw, b)
-		case r > 0xFFFF:
-			first, second := utf16.EncodeRune(r)
-			raw = e.appendUnit(e.appendUnit(raw, first), second)
-		default:
-			raw = e.appendUnit(raw, r)
 		}
-		i += n
+		raw = append(raw, b)
 	}
 	return raw, 0, -1
-}
-
-func (e Encoding) appendUnit(raw []byte, r rune) []byte {
-	if e.Form == UTF16BE {
-		return append(raw, byte(r>>8), byte(r))
-	}
-	return append(raw, byte(r), byte(r>>8))
 }
 
 // Reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
 // damaged reports whether, so far, there was something that [Encoding.Decode] fails for.
 func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bool) {
-	if !e.isWide() {
+	c := codecs()[e.Form]
+	if c == nil {
 		return r, func() bool { return false }
 	}
-	wide := &wideReader{r: r, big: e.Form == UTF16BE}
-	return bufio.NewReaderSize(wide, r.Size()), func() bool { return wide.lossy }
+	d := &decoder{r: c.NewDecoder().Reader(r)}
+	return bufio.NewReaderSize(d, r.Size()), func() bool { return d.lossy }
 }
 
-// wideReader reads UTF-16 as UTF-8.
-type wideReader struct {
+// decoder notes whether something was no text of its encoding.
+type decoder struct {
 	r     io.Reader
-	big   bool
-	in    [4096]byte
-	n     int    // of in, that are not decoded
-	out   []byte // decoded, and not read yet
-	spare []byte // what out was made of
-	done  bool   // the end of r was reached
-	lossy bool   // there was something that is no UTF-16
+	lossy bool
 }
 
-func (d *wideReader) Read(p []byte) (int, error) {
-	for len(d.out) == 0 {
-		if d.done {
-			return 0, io.EOF
-		}
-		n, err := d.r.Read(d.in[d.n:])
-		d.n += n
-		if err == io.EOF {
-			d.done = true
-		} else if err != nil {
-			return 0, err
-		}
-		d.decode()
-	}
-	n := copy(p, d.out)
-	d.out = d.out[n:]
-	return n, nil
+func (d *decoder) Read(p []byte) (int, error) {
+	n, err := d.r.Read(p)
+	d.lossy = d.lossy || bytes.ContainsRune(p[:n], utf8.RuneError)
+	return n, err
 }
 
-// decode takes what was read, but for the beginning of a character.
-func (d *wideReader) decode() {
-	d.out = d.spare[:0]
-	low, high := 0, 1
-	if d.big {
-		low, high = 1, 0
-	}
-	unit := func(at int) rune { return rune(d.in[at+low]) | rune(d.in[at+high])<<8 }
-	at := 0
-	for at+2 <= d.n {
-		size := 2
-		r := unit(at)
-		if r < utf8.RuneSelf { // most of them
-			d.out = append(d.out, byte(r))
-			at += size
-			continue
-		}
-		if utf16.IsSurrogate(r) {
-			second := unicode.ReplacementChar
-			if at+4 <= d.n {
-				second = unit(at + 2)
-			} else if !d.done {
-				break
-			}
-			if r = utf16.DecodeRune(r, second); r != unicode.ReplacementChar {
-				size = 4
-			} else {
-				d.lossy = true
-			}
-		}
-		d.out = utf8.AppendRune(d.out, r)
-		at += size
-	}
-	if d.done && at < d.n { // half of a unit
-		d.out, d.lossy, at = utf8.AppendRune(d.out, unicode.ReplacementChar), true, d.n
-	}
-	d.n = copy(d.in[:], d.in[at:d.n])
-	d.spare = d.out
-}
-
-// windows are the characters of the bytes 0x80 to 0x9F of Windows-1252. Where it has
-// none, the byte is that of Latin-1.
-var windows = [32]rune{
-	0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D, 0x8F,
-	0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
-}
-
-// AppendWindows1252 decodes text of that form.
+// AppendWindows1252 decodes text of that form. Where it has no character, the byte is that of
+// Latin-1.
 func AppendWindows1252(out, raw []byte) []byte {
 	for _, b := range raw {
-		switch {
-		case b < utf8.RuneSelf:
-			out = append(out, b)
-		case b < 0xA0:
-			out = utf8.AppendRune(out, windows[b-0x80])
-		default:
-			out = utf8.AppendRune(out, rune(b))
+		r := charmap.Windows1252.DecodeByte(b)
+		if r == utf8.RuneError {
+			r = rune(b)
 		}
+		out = utf8.AppendRune(out, r)
 	}
 	return out
 }
 
 func windowsByte(r rune) (byte, bool) {
-	if r < 0x80 || r >= 0xA0 && r <= 0xFF {
-		return byte(r), true
+	if b, ok := charmap.Windows1252.EncodeRune(r); ok {
+		return b, true
 	}
-	i := slices.Index(windows[:], r)
-	return byte(0x80 + i), i >= 0
+	return byte(r), r >= 0x80 && r < 0xA0 && charmap.Windows1252.DecodeByte(byte(r)) == utf8.RuneError
 }

@@ -48,12 +48,19 @@ const (
 // File is one section.
 type File struct {
 	Op     Op
-	Path   string // as it is written, without white space around it
+	Path   string // as package filename writes it
 	MoveTo string // of an update; empty: it stays where it is
+	Mode   string // that a unified diff gives the file, [Executable] or [Plain]; empty: the one that it has
 	Line   int    // of the patch, where the section begins, counted from 1
 	Text   string // of a file that is added
 	Hunks  []Hunk // of an update
 }
+
+// The modes of a [File].
+const (
+	Executable = "100755"
+	Plain      = "100644"
+)
 
 // Hunk is a piece of an update.
 type Hunk struct {
@@ -62,8 +69,29 @@ type Hunk struct {
 	// Lines are those of the hunk, each with a blank, - or + in front.
 	Lines []string
 	End   bool // they are the last of the file
-	At    int  // the line of the file at which a unified diff has it; 0 if nobody says
+	// NoOldEnd and NoNewEnd say that the last line has no newline, before and after.
+	NoOldEnd, NoNewEnd bool
+	At                 int // the line of the file at which a unified diff has it; 0 if nobody says
 }
+
+// noNewline is the beginning of the line that says so of the one above it.
+const noNewline = `\ `
+
+// add adds a line. It reports whether one can follow: not one without a newline.
+func (h *Hunk) add(line string) bool {
+	switch {
+	case line[0] == '\\' && len(h.Lines) > 0:
+		last := h.Lines[len(h.Lines)-1][0]
+		h.NoOldEnd, h.NoNewEnd = h.NoOldEnd || last != '+', h.NoNewEnd || last != '-'
+		return true
+	case line[0] == '\\', h.NoOldEnd && line[0] != '+', h.NoNewEnd && line[0] != '-':
+		return false
+	}
+	h.Lines = append(h.Lines, line)
+	return true
+}
+
+const endless = `%q follows a line of which "\ No newline at end of file" says that it is the last of its file`
 
 // Parse reads a patch. It leaves out what may stand around one: blank lines, a fence of
 // Markdown, and the command with which a shell would be told of it. The line
@@ -201,6 +229,10 @@ func (p *parser) file() (File, error) {
 			text.WriteString(p.line()[1:] + "\n")
 		}
 		f.Text = text.String()
+		if p.at < len(p.lines) && strings.HasPrefix(p.line(), noNewline) {
+			f.Text = strings.TrimSuffix(f.Text, "\n")
+			p.at++
+		}
 		p.skipBlank()
 		if p.at < len(p.lines) && !isHeader(p.line()) {
 			return f, p.fault(p.at, "every line of a file that is added begins with +, an empty one too, and this is %q", cut(p.line()))
@@ -260,15 +292,17 @@ func (p *parser) hunk() (Hunk, error) {
 		case line == endOfFile:
 			h.End = true
 			p.at++
+		case line == "" && (h.NoOldEnd || h.NoNewEnd):
+			continue
 		case line == "":
 			empty++
 			h.Lines = append(h.Lines, " ")
 			continue
-		case strings.HasPrefix(line, `\ No newline`):
-			continue
-		case strings.ContainsRune(" -+", rune(line[0])):
+		case strings.ContainsRune(" -+", rune(line[0])), strings.HasPrefix(line, noNewline):
+			if !h.add(line) {
+				return h, p.fault(p.at, endless, cut(line))
+			}
 			empty = 0
-			h.Lines = append(h.Lines, line)
 			continue
 		default:
 			return h, p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))

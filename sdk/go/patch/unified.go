@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // isDiff reports whether a file of a unified diff begins here.
@@ -18,9 +20,10 @@ func (p *parser) isPair(at int) bool {
 	return at+1 < len(p.lines) && strings.HasPrefix(p.lines[at], "--- ") && strings.HasPrefix(p.lines[at+1], "+++ ")
 }
 
-// around are the lines that stand above those names and say nothing else.
-var around = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(diff |Index: |index |=====|new file mode |deleted file mode |old mode |new mode )`)
+// above are the lines that can stand above those names.
+var above = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |new file mode |deleted file mode |old mode |new mode |` +
+		`rename from |rename to |copy from |copy to |GIT binary patch|Binary files )(.*)`)
 })
 
 var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
@@ -29,36 +32,54 @@ var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
 
 const nowhere = "/dev/null"
 
-// diffFile reads one file of a unified diff. What such a diff can say beyond a patch, as
-// a rename, is refused.
+// diffFile reads one file of a unified diff, with what git says of it above its hunks. What
+// no tool does is refused.
 func (p *parser) diffFile() (File, error) {
-	for p.at < len(p.lines) && around().MatchString(p.line()) {
-		p.at++
+	f := File{Op: Update, Line: p.at + 1}
+	names, from := "", ""
+	for ; p.at < len(p.lines) && !p.isPair(p.at); p.at++ {
+		m := above().FindStringSubmatch(p.line())
+		if m == nil || names != "" && (m[1] == "diff " || m[1] == "diff --git " || m[1] == "Index: ") {
+			break
+		}
+		mode := ""
+		switch value := m[2]; m[1] {
+		case "diff --git ":
+			names = value
+		case "index ":
+			_, mode, _ = strings.Cut(value, " ")
+		case "new file mode ":
+			f.Op, f.Mode, mode = Add, value, value
+		case "new mode ":
+			f.Mode, mode = value, value
+		case "deleted file mode ":
+			f.Op = Delete
+		case "rename from ":
+			from = diffPath(value)
+		case "rename to ":
+			f.MoveTo = diffPath(value)
+		case "copy from ":
+			return f, p.fault(p.at, `no tool copies a file: "*** Add File: PATH" makes one with its text`)
+		case "GIT binary patch", "Binary files ":
+			return f, p.fault(p.at, "the file is no text: a patch is %s", Grammar)
+		}
+		if mode != "" && mode != Executable && mode != Plain && f.Op != Delete {
+			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(mode))
+		}
 	}
-	if p.at >= len(p.lines) || !p.isPair(p.at) {
+	switch said := f.Op != Update || f.Mode != "" || from != "" && f.MoveTo != ""; {
+	case p.at < len(p.lines) && p.isPair(p.at):
+		if err := p.pair(&f, from); err != nil {
+			return f, err
+		}
+	case from != "" && f.MoveTo != "":
+		f.Path = from
+	case said && sameName(names) != "":
+		f.Path = sameName(names)
+	default:
 		at := min(p.at, len(p.lines)-1)
 		return File{}, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
 	}
-	f := File{Op: Update, Line: p.at + 1}
-	from, to := diffPath(p.lines[p.at][4:]), diffPath(p.lines[p.at+1][4:])
-	a, isA := strings.CutPrefix(from, "a/")
-	b, isB := strings.CutPrefix(to, "b/")
-	switch {
-	case from == nowhere && to != nowhere:
-		f.Op, f.Path = Add, b
-	case to == nowhere && from != nowhere:
-		f.Op, f.Path = Delete, a
-	case isA && isB && a == b:
-		f.Path = a
-	case from == to:
-		f.Path = from
-	default:
-		return f, p.fault(p.at, "%q and %q are not the same file: to move one, a patch is %s", cut(from), cut(to), Grammar)
-	}
-	if f.Path == "" || f.Path == nowhere || f.Path[0] == '"' {
-		return f, p.fault(p.at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
-	}
-	p.at += 2
 	for p.skipBlank(); p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.skipBlank() {
 		h, err := p.diffHunk()
 		if err != nil {
@@ -67,10 +88,11 @@ func (p *parser) diffFile() (File, error) {
 		f.Hunks = append(f.Hunks, h)
 	}
 	switch {
-	case f.Op == Update && len(f.Hunks) == 0:
+	case f.Op == Update && len(f.Hunks) == 0 && f.MoveTo == "" && f.Mode == "":
 		return f, p.fault(f.Line-1, "the diff says nothing of %q: its hunks are missing", cut(f.Path))
 	case f.Op == Add:
 		var text strings.Builder // a sum of strings would take half a minute for 1 MiB
+		end := "\n"
 		for _, h := range f.Hunks {
 			for _, line := range h.Lines {
 				if line[0] != '+' {
@@ -78,8 +100,14 @@ func (p *parser) diffFile() (File, error) {
 				}
 				text.WriteString(line[1:] + "\n")
 			}
+			if h.NoNewEnd {
+				end = ""
+			}
 		}
-		f.Text = text.String()
+		f.Text = strings.TrimSuffix(text.String(), "\n")
+		if len(f.Hunks) > 0 {
+			f.Text += end
+		}
 	}
 	if f.Op != Update {
 		f.Hunks = nil // of a file that is deleted its hash says what it was
@@ -87,10 +115,55 @@ func (p *parser) diffFile() (File, error) {
 	return f, nil
 }
 
-// diffPath is a path without the time that may stand behind it.
+// pair reads the lines --- and +++. from is what a file was called that moves.
+func (p *parser) pair(f *File, from string) error {
+	f.Line = p.at + 1
+	a, b := diffPath(p.lines[p.at][4:]), diffPath(p.lines[p.at+1][4:])
+	old, isA := strings.CutPrefix(a, "a/")
+	new, isB := strings.CutPrefix(b, "b/")
+	switch {
+	case a == nowhere && f.Op != Delete && f.MoveTo == "":
+		f.Op, f.Path = Add, new
+	case b == nowhere && f.Op != Add && f.MoveTo == "":
+		f.Op, f.Path = Delete, old
+	case a == nowhere || b == nowhere || f.Op != Update:
+		return p.fault(p.at, "%q and %q are not what stands above them; a patch is %s", cut(a), cut(b), Grammar)
+	case from != "" && (from == old && f.MoveTo == new || from == a && f.MoveTo == b):
+		f.Path = from
+	case from == "" && f.MoveTo == "" && (isA && isB && old == new || a == b):
+		if f.Path = a; a != b {
+			f.Path = old
+		}
+	default:
+		return p.fault(p.at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
+	}
+	if f.Path == "" || f.Path == nowhere {
+		return p.fault(p.at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
+	}
+	p.at += 2
+	return nil
+}
+
+// sameName is the path in the line of git that names a file twice.
+func sameName(names string) string {
+	half := len(names) / 2 // where the blank is between two of one length
+	a, isA := strings.CutPrefix(diffPath(names[:half]), "a/")
+	b, isB := strings.CutPrefix(diffPath(names[half:]), "b/")
+	if a != b || isA != isB {
+		return ""
+	}
+	return a
+}
+
+// diffPath is a path without the time that may stand behind it. git writes an unusual one
+// in quotation marks.
 func diffPath(text string) string {
 	path, _, _ := strings.Cut(text, "\t")
-	return strings.TrimSpace(path)
+	path = strings.TrimSpace(path)
+	if name, err := strconv.Unquote(path); err == nil && path[0] == '"' {
+		return filename.Show(name)
+	}
+	return path
 }
 
 // diffHunk reads a hunk: as many lines as its header says, or as there are, since a model
@@ -117,14 +190,15 @@ func (p *parser) diffHunk() (Hunk, error) {
 			return h, p.fault(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
 		}
 		switch {
+		case line == "" && (h.NoOldEnd || h.NoNewEnd):
+			continue
 		case line == "":
 			empty++
 			old++
 			added++
 			h.Lines = append(h.Lines, " ")
 			continue
-		case line[0] == '\\':
-			continue
+		case strings.HasPrefix(line, noNewline):
 		case line[0] == '+':
 			added++
 		case line[0] == '-':
@@ -135,8 +209,10 @@ func (p *parser) diffHunk() (Hunk, error) {
 		default:
 			return h, p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
 		}
+		if !h.add(line) {
+			return h, p.fault(p.at, endless, cut(line))
+		}
 		empty = 0
-		h.Lines = append(h.Lines, line)
 	}
 	if old != allOld || added != allAdded {
 		h.Lines = h.Lines[:len(h.Lines)-empty]

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
@@ -35,7 +36,7 @@ const MaxNames = 1 << 20
 
 // Entry is an entry of a directory.
 type Entry struct {
-	Name string
+	Name string // as the host has it; package os takes what [filename.UTF8] makes of it
 	// Type is 0 for a regular file, a directory or a symbolic link, which is
 	// not followed, or irregular for everything else.
 	Type fs.FileMode
@@ -77,6 +78,7 @@ func listing(names string, kinds []byte) Listing {
 	out := make(Listing, len(kinds))
 	for i, kind := range kinds {
 		out[i].Name, names, _ = strings.Cut(names, "\x00")
+		out[i].Name = filename.Parse(out[i].Name)
 		out[i].Type = typeOf(kind)
 	}
 	return out

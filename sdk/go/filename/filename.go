@@ -1,0 +1,54 @@
+// Package filename writes the names of files as text, and reads them back. A name can hold
+// any byte but NUL and a slash. In a path, each part that is no UTF-8, that has characters
+// which do not show, or that begins with a quotation mark is written as a string of Go:
+// dir/"caf\xe9.txt". All tools show paths in this form and take them in it. WASI has names in
+// UTF-8 only: the host reads this form in all paths of guests, and search.list tells it.
+package filename
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Show writes a path as text of one line.
+func Show(path string) string {
+	if isPlain(path) && !strings.Contains(path, `"`) {
+		return path
+	}
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if !isPlain(part) || strings.HasPrefix(part, `"`) {
+			parts[i] = strconv.Quote(part)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// UTF8 is the path as WASI has it: only the parts that are no UTF-8, or would be read as such,
+// are written as [Show] does.
+func UTF8(path string) string {
+	if utf8.ValidString(path) && Parse(path) == path {
+		return path
+	}
+	return Show(path)
+}
+
+func isPlain(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) })
+}
+
+// Parse returns the path that [Show] writes as text. A part that Show would write in another
+// way, such as "a" or "\x61", is the name itself.
+func Parse(text string) string {
+	if !strings.Contains(text, `"`) {
+		return text
+	}
+	parts := strings.Split(text, "/")
+	for i, part := range parts {
+		if name, err := strconv.Unquote(part); err == nil && part[0] == '"' && !strings.Contains(name, "/") && Show(name) == part {
+			parts[i] = name
+		}
+	}
+	return strings.Join(parts, "/")
+}
