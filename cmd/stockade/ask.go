@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -39,16 +41,19 @@ func yesChoices(gift tool.Allowance, others ...prompt.Choice) []prompt.Choice {
 // was chosen.
 func (a *app) put(ctx context.Context, in *os.File, out io.Writer, p *prompt.Prompt) (rune, error) {
 	t := prompt.Terminal{
-		Lines: shownLines{in}, Out: out, Color: a.s.colors(), Screen: new(terminal.Screen), Interrupt: errInterrupted,
+		Lines: shownLines{in, out}, Out: out, Color: a.s.colors(), Screen: new(terminal.Screen), Interrupt: errInterrupted,
 		Size: func() (int, int) { return columnsOf(in), 0 },
 	}
 	choice, err := t.Ask(ctx, p)
 	return choice.Letter, err
 }
 
-// shownLines reads answers from a terminal, and no more than these: what follows is for
-// whoever reads next.
-type shownLines struct{ in *os.File }
+// shownLines reads answers from a terminal, each a key, and no more than these: what
+// follows is for whoever reads next.
+type shownLines struct {
+	in  *os.File
+	out io.Writer
+}
 
 func (l shownLines) Discard() time.Time {
 	terminal.FlushInput(l.in)
@@ -56,7 +61,15 @@ func (l shownLines) Discard() time.Time {
 }
 
 func (l shownLines) After(ctx context.Context, _ time.Time) (string, error) {
-	return readShown(ctx, l.in)
+	defer terminal.EachKey(l.in)()
+	key, err := readShown(ctx, l.in)
+	if err == nil && strings.Trim(key, "\x00\x04") == "" { // Ctrl-D
+		err = io.EOF
+	}
+	if err == nil && !strings.HasSuffix(key, "\n") {
+		fmt.Fprintln(l.out)
+	}
+	return key, err
 }
 
 // columnsOf is how wide a terminal is for a card.

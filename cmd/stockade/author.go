@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ import (
 
 // newAuthorCmds are the commands for those who make tools.
 func newAuthorCmds(a *app) []*cobra.Command {
-	return []*cobra.Command{newToolNewCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
+	return []*cobra.Command{newToolNewCmd(a), newToolWITCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
 }
 
 func newToolNewCmd(a *app) *cobra.Command {
@@ -71,6 +72,27 @@ func runToolNew(a *app, name, dir string) error {
   stockade call ./%s.wasm text="one two three"
 `, terminal.Line(enter), terminal.Line(enter), name)
 	return err
+}
+
+func newToolWITCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "wit DIR", Short: "Write the interface of tools, for languages other than Go",
+		Long: `Write the files of the WIT package that defines the interface of tools into a folder,
+for wit-bindgen. No file with other content is written over.`,
+		Example: "  stockade tool wit wit",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := author.WIT(args[0])
+			if errors.Is(err, fs.ErrExist) {
+				return usageError("name another folder, or move that file away", "it has other content: %v", err)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.s.out, terminal.Visible(strings.Join(files, "\n")))
+			return err
+		},
+	}
 }
 
 // goFlag is the flag of the commands that build.
@@ -128,7 +150,7 @@ the file says becomes part of the module, which anybody can add then, sign and p
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "where to write the module (default: FILE.wasm itself)")
 	cmd.Flags().StringVar(&describe, "describe", "", "a file of TOML that says what its tools are")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module of more than 16 MiB too")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module that is large, or has large functions, too")
 	return cmd
 }
 

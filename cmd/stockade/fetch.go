@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/oci/credential"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -144,9 +145,13 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	}
 	done := a.soon("checking " + q.Candidate.Source + " ...")
 	a.checking.Store(true)
+	q.Large = a.flags.large
 	review, err := r.Review(ctx, q)
 	a.checking.Store(false)
 	done()
+	if _, ok := errors.AsType[*admit.LargeError](err); ok {
+		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; to compile it takes a minute or two"}
+	}
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
 	}

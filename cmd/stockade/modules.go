@@ -30,6 +30,14 @@ func addReachFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().Var((*repeated)(&a.flags.allowNet), "allow-net", "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
 }
 
+// project is what the workspace brings along; nothing of what cannot be read counts.
+func (a *app) project() *registry.Project {
+	if p, err := registry.ReadProject(a.Work); err == nil {
+		return p
+	}
+	return &registry.Project{Work: a.Work}
+}
+
 // rules say whose signatures over modules count.
 func (a *app) rules() (*trust.Rules, error) {
 	files, err := a.TrustFiles(administrator())
@@ -105,8 +113,9 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		h.added = nil
 	}
 	if a.flags.locked {
-		if h.added, err = registry.OnlyLocked(h.added, project); err != nil {
-			return h, &exitErr{code: exitError, message: err.Error(), hint: "`stockade tool sync` compares what is here with " + registry.LockName + ", and asks"}
+		var hint string
+		if h.added, hint, err = registry.OnlyLocked(h.added, project); err != nil {
+			return h, &exitErr{code: exitError, message: err.Error(), hint: hint}
 		}
 	}
 	for _, file := range a.flags.try {

@@ -98,6 +98,8 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			env.Setenv("GUESTS", built)
 			env.Setenv("SESSIONS", sessions)
 			env.Setenv("GOCACHE", goCache) // to compile the standard library anew takes a minute
+			env.Setenv("CARGO_HOME", os.Getenv("CARGO_HOME"))
+			env.Setenv("RUSTUP_HOME", os.Getenv("RUSTUP_HOME"))
 			// Not the machine's own: a script has the policy that it writes.
 			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))
 			return os.MkdirAll(filepath.Join(home, ".config", "stockade"), 0o700)
@@ -216,8 +218,11 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	modules := map[string]wasmtest.ToolOptions{
 		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
-		"deep":  {MemoryMin: 8, Call: wasmtest.ReturnStructured("", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))},
-		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
+		// One function of 400 KiB, and one that calls another in its place.
+		"sprawling": {Call: append(bytes.Repeat([]byte{0x01}, 400<<10), wasmtest.EchoArgs()...)},
+		"tail":      {Call: append(append(wasmtest.I32Const(0), wasmtest.If([]byte{0x12, 0})...), wasmtest.EchoArgs()...)},
+		"deep":      {MemoryMin: 8, Call: wasmtest.ReturnStructured("", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))},
+		"error":     {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
 		// It may start a process, under a name of its own; it only says ran.
 		"starts": {Call: wasmtest.ReturnOK("ran"), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"start","description":"A tool made for a test.",` +
 			`"parameters":{"type":"object","properties":{"command":{"type":"string"}}},"capabilities":{"exec":"command"}}]}`},

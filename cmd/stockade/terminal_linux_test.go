@@ -27,7 +27,7 @@ const dialogueTimeout = 2 * time.Minute
 //	terminal CODE DIALOGUE PROGRAM ARGUMENT...
 //
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
-// program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
+// program shows the text, "< TEXT" types a line, "<< KEY" a key, "! TEXT" fails at the end if
 // the text was ever shown, "END" types the end of input, "INTERRUPT" types Ctrl-C, "CHANGE FILE" adds a
 // line to a file, "RUN COMMAND" has a shell run another program meanwhile, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
@@ -78,6 +78,9 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		case "<":
 			_, err := io.WriteString(control, text+"\n")
+			ts.Check(err)
+		case "<<": // a key, without Enter
+			_, err := io.WriteString(control, text)
 			ts.Check(err)
 		case "END":
 			_, err := io.WriteString(control, "\x04")

@@ -219,8 +219,8 @@ func newToolCompileCmd(a *app) *cobra.Command {
 		Use: "compile MODULE.wasm...", Short: "Compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
 happens in a process of its own. Its limits on time and memory grow with the size
-of the module. A module of 16 to 64 MiB is compiled only with --large. Later calls
-of it then find it compiled.`,
+of the module. A module of 16 to 64 MiB, or with functions of 256 KiB to 4 MiB, is
+compiled only with --large. Later calls of it then find it compiled.`,
 		Example: "  stockade tool compile ./greet.wasm\n  stockade tool compile --large ./python.wasm",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -239,7 +239,7 @@ of it then find it compiled.`,
 			return errors.Join(failed...)
 		},
 	}
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules of more than 16 MiB too")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules that are large, or have large functions, too")
 	return cmd
 }
 

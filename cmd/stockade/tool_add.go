@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/host/registry"
-	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -81,7 +80,7 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 	cmd.Flags().StringVar(&o.describe, "describe", "", "a file of TOML that says what its tools are, which becomes part of it")
 	o.yes.add(cmd, "add it without a question; needs --sha256", "module")
 	o.allow.add(cmd)
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "add a module of more than 16 MiB too, which takes long to compile")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "add a module that is large, or has large functions, too, which takes long to compile")
 	addReachFlag(cmd, a)
 	return cmd
 }
@@ -103,9 +102,6 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	}
 	a.scanSystem(ctx, true)
 	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: o.as, Describe: describe})
-	if _, ok := errors.AsType[*admit.LargeError](err); ok {
-		return &exitErr{code: exitError, message: err.Error(), hint: "--large adds it all the same; that takes a minute or two"}
-	}
 	if err != nil {
 		return a.undescribed(candidate, ref, err)
 	}
@@ -172,24 +168,29 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 // addCommand is the command line that adds what was reviewed without a question, with
 // all that was asked for.
 func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
-	as, describe, large := "", "", ""
-	if r.Record.Name != r.Record.Manifest.Name {
-		as = " --as " + r.Record.Name
-	}
+	describe := ""
 	if word, ok := shellword.Quote(ref); ok {
 		ref = word
 	}
 	if o.describe != "" {
 		describe = " " + asFlag("--describe", o.describe)
 	}
-	if a.flags.large {
-		large = " --large"
-	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s%s %s", r.Record.Came(), as, describe, large, o.allow, a.netFlags(), ref)
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.Came(), asOther(r.Record), describe, o.allow, a.netFlags(), ref)
 }
 
-// netFlags are those of --allow-net, as they follow a command.
+// asOther is the flag that names a module otherwise than it does, as it follows a command.
+func asOther(r store.Record) string {
+	if r.Name == r.Manifest.Name {
+		return ""
+	}
+	return " --as " + r.Name
+}
+
+// netFlags are --large and those of --allow-net, as they follow a command.
 func (a *app) netFlags() (out string) {
+	if a.flags.large {
+		out = " --large"
+	}
 	for _, host := range a.flags.allowNet {
 		out += " " + asFlag("--allow-net", host)
 	}

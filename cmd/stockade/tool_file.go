@@ -177,11 +177,11 @@ func (r fileReport) verdict() (text string, hints []string) {
 			return "once it is compiled: at its size that takes a person's word", []string{asFlag("stockade tool compile --large", r.file)}
 		}
 		if e, ok := errors.AsType[*admit.KindError](r.Refused); ok {
-			if r.MainRuns {
-				return "no, but its largest core module is of a kind that does", []string{unbundle(r.file)}
-			}
-			if how := wouldRun(e.Shape); how != "" {
+			if how := wouldRun(e); how != "" {
 				hints = []string{how}
+			}
+			if e.MainRuns {
+				return "no, but its largest core module is of a kind that does", hints
 			}
 			text = "no: modules of its kind do not"
 			if needs := r.foreign(); len(needs) > 0 {

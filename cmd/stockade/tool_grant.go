@@ -175,7 +175,7 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 	s := a.modules()
 	var shown tool.Allowance
 	change := func(records []store.Record) ([]store.Record, error) {
-		i, inner, err := registry.Find(records, name, a.Work)
+		i, inner, err := registry.Find(records, name, a.project())
 		if err != nil {
 			return nil, usageError("`stockade tool list` shows what was added", "%v", err)
 		}

@@ -55,6 +55,7 @@ with the file that you have seen, and no other.
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes) },
 	}
 	yes.add(sync, "agree without a question; needs --sha256", registry.LockName)
+	sync.Flags().BoolVar(&a.flags.large, "large", false, "get modules that are large, or have large functions, too, which take long to compile")
 	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
@@ -91,7 +92,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 			now.Modules = slices.Delete(now.Modules, at, at+1)
 			continue
 		}
-		i, inner, err := registry.Find(records, name, a.Work)
+		i, inner, err := registry.Find(records, name, &registry.Project{Work: a.Work})
 		if err != nil || inner != "" || records[i].System {
 			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
 		}
@@ -100,7 +101,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 			return usageError(fmt.Sprintf("stockade tool pack FILE.wasm --describe FILE.toml -o %s.wasm, and add that from where others find it", name), "%s is not written into %s: %v", name, registry.LockName, err)
 		}
 		if err != nil {
-			return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
+			return usageError("push it, add it from there, and lock it then: stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
 		}
 		chosen = append(chosen, records[i])
 		if at >= 0 {

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
@@ -55,6 +58,7 @@ It holds for the repository that --repository names, or for the file itself.`,
 	signCmd.Flags().DurationVar(&expires, "expires", 0, "how long the signature can be used to add the module, for example 8760h (default: for ever)")
 
 	var pushKey string
+	var force bool
 	push := &cobra.Command{
 		Use: "push FILE.wasm oci://HOST/REPOSITORY:TAG", Short: "Push a module to a registry, with its signature",
 		Long: `Push a module to a registry, in the layout that the CNCF has for WebAssembly, and its
@@ -62,15 +66,19 @@ signature beside it: the one that --key makes, or that of
 FILE.wasm` + source.SignatureSuffix + `. Without a tag it is the version. A path instead of oci://
 is an OCI layout, for machines without a network.
 
+The tag of a version, such as 1.2.0, takes that version only, and once; --force
+pushes all the same. Other tags, such as latest, move.
+
 Your credentials are those that docker has for the registry.`,
 		Example: "  stockade tool push weather.wasm oci://registry.example.org/tools/weather:1.2.0 --key ~/keys/tools.key\n" +
 			"  stockade tool push weather.wasm ./layout:1.2.0",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runToolPush(cmd.Context(), a, args[0], args[1], pushKey)
+			return runToolPush(cmd.Context(), a, args[0], args[1], pushKey, force)
 		},
 	}
 	push.Flags().StringVar(&pushKey, "key", "", "sign it for this repository with the private key in this file")
+	push.Flags().BoolVar(&force, "force", false, "push onto the tag of another version, or of one that is published with other bytes")
 	addReachFlag(push, a)
 	return []*cobra.Command{key, signCmd, push}
 }
@@ -186,14 +194,19 @@ func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, 
 	return nil
 }
 
-func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
+func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force bool) error {
 	mod, m, err := a.packed(ctx, file)
 	if err != nil {
 		return err
 	}
-	repository, push, err := a.pushTarget(ref, m.Version)
+	repository, tag, push, err := a.pushTarget(file, ref, m.Version)
 	if err != nil {
 		return err
+	}
+	of := strings.TrimPrefix(tag, "v")
+	once := !force && sign.ValidVersion(of)
+	if once && semver.Compare("v"+of, "v"+m.Version) != 0 {
+		return usageError("push it without a tag, or with a tag that is no version, such as latest; --force pushes it all the same", "the module is version %s, and the tag %s is that of another one", m.Version, tag)
 	}
 	var envelopes [][]byte
 	beside, err := os.ReadFile(file + source.SignatureSuffix)
@@ -222,11 +235,17 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: describe(m), Created: time.Unix(0, 0)}, envelopes)
-	if err != nil {
+	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: describe(m), Created: time.Unix(0, 0), Once: once}, envelopes)
+	says := "pushed %s %s to %s, %s\n"
+	switch {
+	case errors.Is(err, oci.ErrThere):
+		says = "%s %s is already there, with the same bytes: %s, %s\n"
+	case errors.Is(err, oci.ErrPublished):
+		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v: %s", err, digest)
+	case err != nil:
 		return fetchError(ref, err)
 	}
-	fmt.Fprintf(a.s.out, "pushed %s %s to %s, %s\n", m.Name, m.Version, terminal.Line(named), digest)
+	fmt.Fprintf(a.s.out, says, m.Name, m.Version, terminal.Line(named), digest)
 	if word, ok := shellword.Quote(named); ok {
 		a.s.hint("others add it: stockade tool add %s", word)
 	}
@@ -236,19 +255,30 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 // pusher pushes a module, and says what it is called where it is then.
 type pusher func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (digest, named string, err error)
 
+// likeHost reports whether the first part of a path could be the host of a registry.
+func likeHost(path string) bool {
+	first, _, _ := strings.Cut(filepath.ToSlash(path), "/")
+	return !filepath.IsAbs(path) && first != "." && first != ".." && (strings.ContainsAny(first, ".:") || strings.EqualFold(first, "localhost"))
+}
+
 // pushTarget is where a module is pushed to: a registry or a layout. Repository is
 // what a signature is for, empty for a layout.
-func (a *app) pushTarget(ref, version string) (repository string, push pusher, err error) {
+func (a *app) pushTarget(file, ref, version string) (repository, tag string, push pusher, err error) {
 	usage := "stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG"
 	if !strings.HasPrefix(ref, oci.Scheme) {
 		if strings.Contains(ref, "://") {
-			return "", nil, usageError(usage, "%q is neither oci:// nor a folder", ref)
+			return "", "", nil, usageError(usage, "%q is neither oci:// nor a folder", ref)
 		}
 		l := oci.ParseLayout(ref)
-		if l.Tag == "" {
-			l.Tag = version
+		if likeHost(l.Dir) {
+			push, there := asFlag("stockade tool push", file), oci.Scheme+ref
+			if !strings.Contains(ref, "/") {
+				there = oci.Scheme + "HOST/REPOSITORY:TAG"
+			}
+			return "", "", nil, usageError(fmt.Sprintf("a registry: %s; a folder: %s", asFlag(push, there), asFlag(push, "./"+ref)), "%q could be a registry or a folder", ref)
 		}
-		return "", func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
+		l.Tag = cmp.Or(l.Tag, version)
+		return "", l.Tag, func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
 			digest, err := l.Push(ctx, code, meta, envelopes)
 			return digest, l.String(), err
 		}, nil
@@ -258,17 +288,17 @@ func (a *app) pushTarget(ref, version string) (repository string, push pusher, e
 	}
 	target, err := oci.ParseReference(ref)
 	if err != nil {
-		return "", nil, usageError(usage, "%v", err)
+		return "", "", nil, usageError(usage, "%v", err)
 	}
 	out, rules, err := a.fetching()
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	client := oci.Client{Credentials: a.credentials}
 	if client.HTTP, err = out.Fetcher(rules, a.Ceiling, true)(target.Base()); err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
-	return target.Repository(), func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
+	return target.Repository(), target.Tag, func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
 		digest, err := client.Push(ctx, target, code, meta, envelopes)
 		return digest, target.String(), err
 	}, nil

@@ -27,7 +27,7 @@ func runToolRemove(a *app, names []string) error {
 	s := a.modules()
 	err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
 		for _, name := range names {
-			i, inner, err := registry.Find(records, name, a.Work)
+			i, inner, err := registry.Find(records, name, a.project())
 			switch {
 			case err != nil:
 				return nil, usageError("`stockade tool list` shows what was added", "%v", err)
@@ -53,7 +53,7 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 	run := func(names []string, on bool) error {
 		err := a.modules().Change(nil, func(records []store.Record) ([]store.Record, error) {
 			for _, name := range names {
-				i, inner, err := registry.Find(records, name, a.Work)
+				i, inner, err := registry.Find(records, name, a.project())
 				if err != nil {
 					return nil, notAdded(name, on, err)
 				}
@@ -119,10 +119,7 @@ func notAdded(name string, on bool, err error) error {
 // switchedOn says which modules and tools are offered after a person has switched them
 // on, and why the others are not all the same.
 func (a *app) switchedOn(names []string) (err error) {
-	project, readErr := registry.ReadProject(a.Work)
-	if readErr != nil {
-		project = &registry.Project{Work: a.Work}
-	}
+	project := a.project()
 	system, _ := registry.SystemFiles(systemTools().Path)
 	modules, err := a.added(project, system)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -21,7 +22,7 @@ func newToolUpdateCmd(a *app) *cobra.Command {
 		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
 by the same publisher that says and asks the same takes its place at once, and
 what you have allowed stays. Whatever else has changed is shown, and the module is
-switched off until you decide.
+switched off until you decide. A newer version under another tag is told, not taken.
 
 ` + exitHelp,
 		Example: "  stockade tool update\n  stockade tool update weather\n  stockade tool update --yes --sha256 HASH weather",
@@ -35,7 +36,7 @@ switched off until you decide.
 		},
 	}
 	yes.add(cmd, "take the new one without a question; needs --sha256 and a name", "module")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "take a module of more than 16 MiB too, which takes long to compile")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "take a module that is large, or has large functions, too, which takes long to compile")
 	addReachFlag(cmd, a)
 	return cmd
 }
@@ -52,7 +53,7 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error
 		return err
 	}
 	if name != "" {
-		i, _, err := registry.Find(records, name, a.Work)
+		i, _, err := registry.Find(records, name, &registry.Project{Work: a.Work})
 		if err != nil {
 			return usageError("`stockade tool list` shows what was added", "%v", err)
 		}
@@ -65,6 +66,7 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error
 	}
 	if len(records) == 0 {
 		a.s.note("%s is not yours to update: modules of a project come from its stockade.lock, and others from the administrator", name)
+		a.s.hint("to have another version here, add that yourself, and then: stockade tool lock NAME")
 		return nil
 	}
 	var errs []error
@@ -100,6 +102,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	if err != nil {
 		return err
 	}
+	defer a.tellNewer(ctx, review.Record)
 	version := shownVersion(review.Record.Manifest)
 	switch {
 	case review.Same() && a.whole(r):
@@ -140,4 +143,19 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 		review.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
 	return a.keep(review)
+}
+
+// tellNewer says under which tag there is a newer version than that of a module.
+func (a *app) tellNewer(ctx context.Context, r store.Record) {
+	out, rules, err := a.fetching()
+	newest := ""
+	if err == nil {
+		newest, err = source.Newer(ctx, r.Source, r.Manifest.Version, source.Options{Client: out.Fetcher(rules, a.Ceiling, true), Credentials: a.credentials})
+	}
+	if err != nil {
+		a.s.note("whether there is a newer version of %s is not known: %v", r.Name, err)
+	} else if newest != "" {
+		a.s.note("there is a newer version of %s", r.Name)
+		a.s.hint("stockade tool add%s %s", asOther(r), asFlag("", newest)[1:])
+	}
 }

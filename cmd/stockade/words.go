@@ -120,16 +120,22 @@ func refusedHint(err error) string {
 		return inWords(tool.Do(tool.HintLarge, ""))
 	}
 	if e, ok := errors.AsType[*admit.KindError](err); ok {
-		return wouldRun(e.Shape)
+		return wouldRun(e)
 	}
 	return ""
 }
 
-// wouldRun says what would make a module run that is of a kind which does not; empty
-// if nothing is known.
-func wouldRun(shape wasm.Shape) string {
+// wouldRun says what would make a module run that is of a kind which does not; empty if
+// nothing is known.
+func wouldRun(e *admit.KindError) string {
 	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
-	switch shape.Kind {
+	switch {
+	case e.MainRuns && strings.Contains(e.Path, "://"):
+		return "download it; `stockade tool info` then says how to take out its largest core module, which is of a kind that runs"
+	case e.MainRuns:
+		return "to take out its largest core module, which is of a kind that runs: " + asFlag("wasm-tools component unbundle --module-dir DIR -o rest.wasm", e.Path)
+	}
+	switch e.Shape.Kind {
 	case wasm.Incompatible:
 		return fmt.Sprintf("build it for %s@%s (`stockade help abi`)", wasm.NativeInterface, wasm.NativeVersion)
 	case wasm.Library:
@@ -138,11 +144,6 @@ func wouldRun(shape wasm.Shape) string {
 		return build
 	}
 	return ""
-}
-
-// unbundle is the command that takes the core modules out of a component.
-func unbundle(file string) string {
-	return "to take that out: " + asFlag("wasm-tools component unbundle --module-dir DIR -o rest.wasm", file)
 }
 
 // explained is an explanation in the words of this program.

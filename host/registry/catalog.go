@@ -86,7 +86,7 @@ func AllowedTo(r store.Record) (out tool.Allowance) {
 // Modules says what becomes of the modules that count in a workspace, with what that
 // brings along. Where two tools would have one name, that of the module which was
 // there first is offered, and the person's own modules come before those of a
-// project.
+// project. A module that the lockfile names counts before the person's own of that name.
 //
 // A module that has been revoked since it was added is not offered. Where the layers
 // of the policy ask who has signed, the signatures are verified anew: what the user's
@@ -97,9 +97,18 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 		return nil, err
 	}
 	p := h.Project
-	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project != "" && r.Project != p.Work })
+	records = slices.DeleteFunc(records, func(r store.Record) bool {
+		return r.Project != "" && (r.Project != p.Work || r.Lock != "" && p.Empty()) // nothing names it any more
+	})
+	kept := slices.Clone(records)
+	replaced := func(r store.Record) string {
+		if !p.replaces(kept, r) {
+			return ""
+		}
+		return fmt.Sprintf("%s names another %s, which counts in this project; `stockade tool lock %[2]s` writes this one into the file", LockName, r.Name)
+	}
 	slices.SortStableFunc(records, func(a, b store.Record) int {
-		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(len(replaced(a)), len(replaced(b))), cmp.Compare(len(a.Project), len(b.Project)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	named := map[string]bool{}
 	var out []Added
@@ -115,7 +124,8 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 		if r.System && !slices.ContainsFunc(h.System, func(f SystemFile) bool { return f.of(r) && f.Stamp == r.Stamp }) {
 			continue
 		}
-		if named[skeleton(r.Name)] && r.Off == "" {
+		a.Record.Off = cmp.Or(a.Record.Off, replaced(r))
+		if named[skeleton(r.Name)] && a.Record.Off == "" {
 			a.Record.Off = fmt.Sprintf("another module is called %s", r.Name)
 		}
 		named[skeleton(r.Name)] = true
@@ -143,23 +153,26 @@ func Trying(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Added {
 }
 
 // OnlyLocked leaves the modules that the lockfile of a project names, which have to be
-// there, as it says, and offered.
-func OnlyLocked(modules []Added, p *Project) ([]Added, error) {
+// there, as it says, and offered. The hint is for an error.
+func OnlyLocked(modules []Added, p *Project) (out []Added, hint string, err error) {
 	if p.Lock == nil {
-		return nil, fmt.Errorf("there is no %s", LockName)
+		return nil, "`stockade tool lock NAME` writes one, with modules that you have added", fmt.Errorf("there is no %s", LockName)
 	}
-	var out []Added
+	hint = "`stockade tool sync` compares what is here with " + LockName + ", and asks"
 	for _, m := range p.modules() {
 		i := slices.IndexFunc(modules, func(a Added) bool { return a.Record.Name == m.Name && a.Record.Digest == m.Digest })
 		switch {
 		case i < 0:
-			return nil, fmt.Errorf("%s of %s is not here as that says, or not agreed to", m.Name, LockName)
+			return nil, hint, fmt.Errorf("%s of %s is not here as that says, or not agreed to", m.Name, LockName)
+		case modules[i].Off() == store.OffByPerson:
+			hint = "stockade tool enable " + m.Name
+			fallthrough
 		case modules[i].Off() != "":
-			return nil, fmt.Errorf("%s is switched off: %s", m.Name, modules[i].Off())
+			return nil, hint, fmt.Errorf("%s is switched off: %s", m.Name, modules[i].Off())
 		}
 		out = append(out, modules[i])
 	}
-	return out, nil
+	return out, "", nil
 }
 
 // Settle decides about names: where two tools would have the same, or one that looks

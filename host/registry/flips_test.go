@@ -234,7 +234,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 				}
 			}
 		}
-		if _, err := registry.OnlyLocked(added, p); (err == nil) != (len(names) == 2) {
+		if _, _, err := registry.OnlyLocked(added, p); (err == nil) != (len(names) == 2) {
 			t.Errorf("only what is locked: %v, and %q are offered", err, names)
 		}
 		return names

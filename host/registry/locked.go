@@ -38,7 +38,9 @@ func Lockable(r store.Record, work string) (m lock.Module, err error) {
 		return m, ErrDescribed
 	}
 	m = locked(r)
-	m.Source, err = portable(r, work)
+	if r.Lock == "" { // else it is an entry already
+		m.Source, err = portable(r, work)
+	}
 	return m, err
 }
 

@@ -177,6 +177,15 @@ func (p *Project) Holds(r store.Record) string {
 	return ""
 }
 
+// replaces reports whether the lockfile names another module than a person's own one of that
+// name. The administrator's modules are nobody's own.
+func (p *Project) replaces(records []store.Record, own store.Record) bool {
+	named := slices.ContainsFunc(p.modules(), func(m lock.Module) bool { return m.Name == own.Name })
+	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
+		return r.Project == p.Work && r.Lock != "" && r.Name == own.Name && r.Digest != own.Digest
+	})
+}
+
 // Agreed reports whether a person has said yes to all that the project brings along,
 // as it is.
 func (p *Project) Agreed(records []store.Record) bool {

@@ -52,6 +52,7 @@ type Request struct {
 	Lock     string // the SHA-256 of the lockfile that names it; empty: none does
 	System   bool   // it is the administrator's, who has approved it by putting it there
 	Stamp    string // of its file, if that is looked at again
+	Large    bool   // the person has asked for it to be compiled although it is large
 }
 
 // Review is a module as it would be kept, with all that a person has to know before
@@ -155,7 +156,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	out.Record = store.Record{
 		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: digest, Bytes: int64(len(code)), Base: base,
 		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC(),
-		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
+		Lock: q.Lock, System: q.System, Stamp: q.Stamp, Large: q.Large,
 	}
 	if out.Verdict, err = judge(r.Trust, out.Record, c.Evidence, r.Now(), seen); err != nil {
 		return refuse(err, refusedHint(err, name))
@@ -535,12 +536,13 @@ func (w Wants) Covers(a tool.Allowance) error {
 var errNoModule = errors.New("there is no added module")
 
 // Find returns the record that NAME or NAME:TOOL means in a workspace: the project's
-// own only if the person has none of that name. Tool is the module's own name of it.
-func Find(records []store.Record, name, work string) (i int, inner string, err error) {
+// own only if the person has none of that name, or if its lockfile names another module
+// than that. Tool is the module's own name of it.
+func Find(records []store.Record, name string, p *Project) (i int, inner string, err error) {
 	mod, inner, _ := strings.Cut(name, ":")
 	i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == "" })
-	if i < 0 {
-		i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == work })
+	if i < 0 || p.replaces(records, records[i]) {
+		i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == p.Work })
 	}
 	if i < 0 {
 		return -1, "", fmt.Errorf("%w %.80q", errNoModule, mod)

@@ -82,11 +82,11 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 		{"an imported table", addImport(t, good, wasm.KindTable, 0x70, 0, 1), "a table"},
 		{"an imported global", addImport(t, good, wasm.KindGlobal, 0x7f, 0), "a global"},
 		{"no memory", replaceMemory(t, func(*w.Builder) {}), "memor"},
-		{"two memories", edited(func(b *w.Builder) { b.Memory(1, -1) }), "2 memories"},
+		{"two memories", edited(func(b *w.Builder) { b.Memory(1, -1) }), "several memories (multi-memory)"},
 		{"a memory that is not exported", w.Tool(w.ToolOptions{NoMemory: true}), "memory"},
 		{"a function that is exported as memory", w.Tool(w.ToolOptions{NoMemory: true, Edit: noLocals("memory", nil, nil)}), "memory"},
 		{"a 64-bit memory", replace(t, good, wasm.SectionMemory, flag(1, 4)), "64-bit"},
-		{"a shared memory", replace(t, w.Tool(w.ToolOptions{MemoryMax: 9}), wasm.SectionMemory, flag(1, 3)), "shared"},
+		{"a shared memory", replace(t, w.Tool(w.ToolOptions{MemoryMax: 9}), wasm.SectionMemory, flag(1, 3)), "threads"},
 		{"a 64-bit table", replace(t, withTable, wasm.SectionTable, flag(2, 5)), "64-bit"},
 		{"a huge table", edited(func(b *w.Builder) { b.Table(1_000_001, -1) }), "1000001 elements"},
 		{"a table of 2^31 elements", edited(func(b *w.Builder) { b.Table(1<<31, -1) }), "elements"},
@@ -114,7 +114,8 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 			Edit: func(b *w.Builder) { b.ExportFunc("cabi_realloc", 0) }}), "imported function"},
 		{"no describe", without("#describe"), "describe"},
 		{"a function that does not validate", w.Tool(w.ToolOptions{Call: w.Drop()}), "does not compile"},
-		{"an instruction that does not exist", w.Tool(w.ToolOptions{Call: []byte{0xfe, 0, 0, 0}}), "does not compile"},
+		{"an instruction of a later version", w.Tool(w.ToolOptions{Call: []byte{0xfe, 0, 0, 0}}), "threads"},
+		{"operands of the wrong types", w.Tool(w.ToolOptions{Call: []byte{0x6a, 0x1a}}), "does not compile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

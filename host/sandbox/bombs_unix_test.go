@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -26,9 +27,16 @@ var few = []string{
 }
 
 // No module takes the host more than the limits to compile, and other calls go
-// on meanwhile.
+// on meanwhile; nor does one that a person has let in although it is large.
 func TestBombs(t *testing.T) {
-	box := newBox(t, sandbox.Options{})
+	t.Run("nobody has asked", func(t *testing.T) { explode(t, false) })
+	if *allBombs {
+		t.Run("a person has asked", func(t *testing.T) { explode(t, true) })
+	}
+}
+
+func explode(t *testing.T, large bool) {
+	box := newBox(t, sandbox.Options{Large: large})
 	if !*allBombs {
 		sandbox.SetLimits(box, 2*time.Second, 0, 0) // so that the one takes no longer
 	}
@@ -74,7 +82,11 @@ func TestBombs(t *testing.T) {
 			killed++
 		}
 		t.Logf("%-50s %9d bytes, %6.0f ms CPU of the child, %6.0f ms: %.150s", b.Name, len(code), ms(cpu), ms(wall), became)
-		if limit, _, _ := sandbox.Limits(len(code)); cpu > limit*sandbox.Slow+time.Second { // larger modules may take longer
+		bytes := len(code)
+		if large {
+			bytes = max(bytes, admit.LargeBytes)
+		}
+		if limit, _, _ := sandbox.Limits(bytes); cpu > limit*sandbox.Slow+time.Second { // larger modules may take longer
 			t.Errorf("%s: the child had %.1f s of CPU time, more than %s", b.Name, cpu.Seconds(), limit)
 		}
 	}

@@ -327,7 +327,7 @@ func TestCommandsThatDescribeThemselves(t *testing.T) {
 		says string // of the error
 	}{
 		"nothing":            {command(), "is no JSON object"},
-		"text":               {saying(1, "usage: prog"), "is no JSON object"},
+		"text":               {saying(1, "usage: \x1bprog"), `is no JSON object with "name", "description" and "parameters", but "usage: \x1bprog"`},
 		"a list":             {saying(1, `[{"name":"a","description":"b","parameters":{}}]`), "is no JSON object"},
 		"on stderr":          {saying(2, `{"name":"a","description":"b","parameters":{}}`), "is no JSON object"},
 		"cut off":            {saying(1, `{"name":"a"`), "is not one complete JSON value"},
@@ -441,7 +441,11 @@ func TestGoCommand(t *testing.T) {
 		}
 	})
 	t.Run("its result is no JSON", func(t *testing.T) {
-		failure(t, call(t, `{"text":"hello"}`), tool.CodeBadABI, tool.ParseError, "is not valid JSON")
+		r := call(t, `{"text":"hello \u001b[1m"}`)
+		failure(t, r, tool.CodeBadABI, tool.ParseError, "is not valid JSON")
+		if r.Err.Stdout != "hello \x1b[1m" {
+			t.Errorf("what it printed is %q", r.Err.Stdout)
+		}
 	})
 	t.Run("nothing is changed before the commit", func(t *testing.T) {
 		j := granted(t, mod, ask{tool: "notes", args: `{"write":"staged.txt"}`, cwd: sub, mounts: []policy.Mount{rw}, caps: tool.Capabilities{Files: tool.FilesWrite}})

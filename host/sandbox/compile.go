@@ -190,7 +190,9 @@ func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, e
 	select {
 	case s.admitting <- struct{}{}:
 		defer func() { <-s.admitting }()
-		return admit.Check(mod, dialects)
+		asked := *mod
+		asked.Large = mod.Large || s.opts.Large || s.opts.Interpreter || s.keeps(mod)
+		return admit.Check(&asked, dialects)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -252,7 +254,7 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	if mod.Bytes > admit.MaxBytes {
 		return nil // which is refused for everybody
 	}
-	if mod.Bytes > admit.LargeBytes && !s.opts.Large {
+	if mod.Bytes > admit.LargeBytes && !s.opts.Large && !mod.Large {
 		return &admit.LargeError{RefusedError: admit.Refuse(mod, "it has %d bytes; above %d MiB a module is compiled only if a person asks for it",
 			mod.Bytes, admit.LargeBytes>>20)}
 	}
@@ -416,7 +418,11 @@ func nameOf(code []byte) (string, error) {
 // fill has a module compiled into the directory in which it lies.
 func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
 	if s.opts.Spawn != nil {
-		job := s.job(int(mod.Bytes), 2) // more would also need more memory
+		bytes := int(mod.Bytes)
+		if s.opts.Large || mod.Large { // with functions that take as much as those of such a module
+			bytes = max(bytes, admit.LargeBytes)
+		}
+		job := s.job(bytes, 2) // more workers would also need more memory
 		if mod.Origin == tool.OriginBuiltin {
 			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).unhurried()
 		}

@@ -80,6 +80,7 @@ func judge(v verdict) (tool.Result, error) {
 	if wrong != "" {
 		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that %s", v.call.Tool, wrong)
 		r.Err.Hint = tool.Advise("this is a fault of the module; report it to its author")
+		r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
 		return r, nil
 	}
 	images, note := toolImages(v.out)

@@ -17,7 +17,6 @@ type Inspection struct {
 	Module    *wasm.Module    // nil: it is a component
 	Component *wasm.Component // nil: it is a core module
 	Main      *wasm.Module    // the largest core module of a component; nil: it has none
-	MainRuns  bool            // it is of a kind that runs
 	// Missing are the functions of WASI preview 1 that it imports and that there are
 	// not, each once.
 	Missing []string
@@ -85,9 +84,7 @@ func identify(mod *tool.Module) (i Inspection, _ error) {
 	case errors.Is(err, wasm.ErrComponent):
 		if i.Component, err = wasm.DecodeComponent(code); err == nil {
 			i.Shape = wasm.ClassifyComponent(i.Component)
-			var shape wasm.Shape
-			i.Main, shape = i.Component.Main()
-			i.MainRuns = dialects[shape.Kind] != nil
+			i.Main, _ = i.Component.Main()
 		}
 	}
 	if err != nil {

@@ -45,8 +45,8 @@ type Options struct {
 	// for its manifest. It is called each time, before anything of the module is loaded. Nil:
 	// every module may.
 	Permit func(*tool.Module) error
-	// Large says that a person has asked for modules of more than
-	// admit.LargeBytes to be compiled.
+	// Large says that a person has asked for large modules, and those with large functions,
+	// to be compiled. That of a tool.Module says so of one.
 	Large    bool
 	Services effect.Services
 	// Config returns what a built-in module is configured with under a name that it

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
@@ -65,7 +66,7 @@ func printed(do func(*script)) func(*trial) (string, error) {
 		switch {
 		case len(says) > 3*outputLimit:
 			return "", fmt.Errorf("%d bytes came through", len(says))
-		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(says), bytes.ContainsAny(says, "\xff\x1b\x07"):
+		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(says), bytes.ContainsAny(says, "\x1b\x07"), !utf8.Valid(says):
 			return "", errors.New("the result is no text")
 		case json.Unmarshal(says, &any) == nil && depth(any) > 500:
 			return "", fmt.Errorf("the result nests %d deep", depth(any))

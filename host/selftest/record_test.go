@@ -21,9 +21,13 @@ import (
 )
 
 // makes is a script that makes a file in the workspace.
-func makes(dir string) *script {
+func makes(kind Kind, dir string) *script {
 	s := &script{}
-	f := s.open(s.at(guestName(dir)+"/made"), oCreate, mayRead|mayWrite, 0)
+	made := s.at(guestName(dir) + "/made")
+	if kind == machine.Command { // which has its working directory before the root
+		made.dir = root + 1
+	}
+	f := s.open(made, oCreate, mayRead|mayWrite, 0)
 	s.put(f.fd, "made\n")
 	s.add("fd_close", f.fd)
 	return s
@@ -66,16 +70,16 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 		says   string             // beside the secret
 	}{
 		"what it changes is shown, and made after a yes": {
-			script: func(_ Kind, dir string) *script { return makes(dir) }, diff: diff, events: made,
+			script: func(kind Kind, dir string) *script { return makes(kind, dir) }, diff: diff, events: made,
 		},
 		"nothing is made after a no": {
-			script: func(_ Kind, dir string) *script { return makes(dir) }, no: true, diff: diff, events: ran, fails: fails(tool.CodeDenied),
+			script: func(kind Kind, dir string) *script { return makes(kind, dir) }, no: true, diff: diff, events: ran, fails: fails(tool.CodeDenied),
 		},
 		"nobody is asked about what a crash would have changed": {
-			script: func(_ Kind, dir string) *script { s := makes(dir); s.add("trap"); return s }, events: ran, fails: fails(tool.CodeTrap),
+			script: func(kind Kind, dir string) *script { s := makes(kind, dir); s.add("trap"); return s }, events: ran, fails: fails(tool.CodeTrap),
 		},
 		"nor about what would have changed before it failed": {
-			script: func(_ Kind, dir string) *script { s := makes(dir); s.add("proc_exit", 3); return s }, events: ran, fails: exits,
+			script: func(kind Kind, dir string) *script { s := makes(kind, dir); s.add("proc_exit", 3); return s }, events: ran, fails: exits,
 		},
 		"a secret is taken out of its result": {
 			script: func(kind Kind, _ string) *script { s := &script{}; s.ends(kind, "it is "+known); return s }, events: ran, says: "it is ",

@@ -38,6 +38,7 @@ type Module struct {
 	// ByAdministrator reports whether it is the administrator who knows the signer, and
 	// not only the user, who may call anybody by any name.
 	ByAdministrator bool
+	Large           bool // a person has asked for it to be compiled although it, or one of its functions, is large
 	// Config is what the manifest says that the module may ask for by name.
 	Config map[string]string
 	// Read returns the bytes. Whoever uses them checks them against Digest first.

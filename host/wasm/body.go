@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -78,6 +79,23 @@ func (m *Module) Bodies() *Bodies {
 		}
 	}
 	return b
+}
+
+// CheckExtensions returns a [*FormatError] with a Feature if a module uses an extension of
+// WebAssembly that the host does not run, and an error of [Bodies] if its code is malformed.
+// Functions of more bytes than longest are not looked at.
+func (m *Module) CheckExtensions(longest int) error {
+	uses, b := m.Uses, m.Bodies()
+	for b.Longest = longest; uses == ""; {
+		body, ok := b.Next()
+		if !ok {
+			return b.Err()
+		}
+		for _, in := range body.Instrs {
+			uses = cmp.Or(uses, extensions[in.Op])
+		}
+	}
+	return &FormatError{Feature: uses}
 }
 
 // declares reports whether something outside of functions refers to a function: ref.func can
@@ -226,7 +244,7 @@ func prefixed(r *reader, prefix byte) Op {
 		}
 	}
 	if sub > uint32(last-base) {
-		r.failAt(start, "unknown instruction 0x%02x %d", prefix, sub)
+		r.lack(start, map[byte]string{0xfc: "wide arithmetic", 0xfd: "relaxed SIMD"}[prefix], "unknown instruction 0x%02x %d", prefix, sub)
 		return OpNop
 	}
 	return base + Op(sub)
@@ -320,7 +338,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 			r.failAt(start, "a byte that must be zero is not")
 		}
 	default:
-		r.failAt(b.body.Offset+int(in.Offset), "unknown instruction 0x%02x", byte(in.Op))
+		r.lack(b.body.Offset+int(in.Offset), extensions[in.Op], "unknown instruction 0x%02x", byte(in.Op))
 	}
 	return labels
 }

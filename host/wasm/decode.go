@@ -1,6 +1,9 @@
 package wasm
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // ManifestSection is the name of the custom section that holds a tool
 // module's manifest.
@@ -34,6 +37,7 @@ type decoder struct {
 	m         *Module
 	codeSeen  bool
 	dataCount uint32
+	imported  uint32 // globals
 }
 
 // rank is the place of each section in a module. It differs from the id
@@ -81,6 +85,7 @@ func (d *decoder) sections(data []byte) error {
 			s.failAt(s.pos, "%s section has %d bytes too many", sectionNames[id], s.left())
 		}
 		r.err = s.err
+		d.m.Uses = cmp.Or(d.m.Uses, s.uses)
 	}
 	if r.ok() {
 		d.finish(&r)
@@ -127,6 +132,9 @@ func (d *decoder) section(id byte, offset int, r *reader) {
 
 // finish checks what only the whole module shows.
 func (d *decoder) finish(r *reader) {
+	if d.m.Count[KindMemory] > 1 {
+		d.m.Uses = "several memories (multi-memory)"
+	}
 	if !d.codeSeen && len(d.m.Funcs) > 0 {
 		r.failAt(r.pos, "%d functions, but no code section", len(d.m.Funcs))
 	}
@@ -152,7 +160,7 @@ func (d *decoder) custom(offset int, r *reader) {
 }
 
 func (d *decoder) types(r *reader) {
-	n := r.count(MaxTypes, 3, "types")
+	n := r.count(MaxTypes, 2, "types")
 	d.m.Types = make([]FuncType, 0, n)
 	// All value types of the section go into one array, which the section's
 	// size bounds: a type of one byte becomes one byte.
@@ -169,13 +177,14 @@ func (d *decoder) types(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		group := 1
 		if r.left() > 0 && r.data[r.pos] == 0x4e { // types that refer to each other
+			r.uses = garbageCollection
 			r.pos++
-			group = r.count(MaxTypes-len(d.m.Types), 3, "types of a group")
+			group = r.count(MaxTypes-len(d.m.Types), 2, "types of a group")
 		}
 		for ; group > 0 && r.ok(); group-- {
 			start := r.pos
 			if form := r.byte("type"); form != 0x60 {
-				r.failAt(start, "type %d has the unsupported form 0x%02x; only function types are known", len(d.m.Types), form)
+				r.lack(start, extensionOf(form), "type %d has the unsupported form 0x%02x; only function types are known", len(d.m.Types), form)
 			}
 			t := FuncType{Params: list("parameters")}
 			t.Results = list("results")
@@ -212,6 +221,7 @@ func (d *decoder) imports(r *reader) {
 		case KindMemory:
 			imp.Limits = r.limits(KindMemory)
 		case KindGlobal:
+			d.imported++
 			imp.Value = r.valType("imported global")
 			imp.Mutable = r.mutability()
 		case KindTag:
@@ -264,6 +274,7 @@ func (d *decoder) tagSection(r *reader) {
 
 // tag reads an exception tag and returns the index of its type.
 func (d *decoder) tag(r *reader) uint32 {
+	r.uses = exceptions
 	start := r.pos
 	if attribute := r.byte("tag"); attribute != 0 {
 		r.failAt(start, "tag with the unknown attribute 0x%02x", attribute)
@@ -432,7 +443,9 @@ func (d *decoder) constant(r *reader, what string) {
 		case 0x0b: // end
 			return
 		case 0x23: // global.get
-			r.index(d.m.Count[KindGlobal], "global")
+			if r.index(d.m.Count[KindGlobal], "global") >= d.imported {
+				r.uses = extendedConstants
+			}
 		case 0xd2: // ref.func
 			d.funcRef(r)
 		case 0x41: // i32.const
@@ -443,7 +456,8 @@ func (d *decoder) constant(r *reader, what string) {
 			r.skip(4, what)
 		case 0x44: // f64.const
 			r.skip(8, what)
-		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul of extended constant expressions
+		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul
+			r.uses = extendedConstants
 		case 0xd0: // ref.null
 			r.refType(what)
 		case 0xfd:
@@ -452,7 +466,7 @@ func (d *decoder) constant(r *reader, what string) {
 			}
 			r.skip(16, what)
 		default:
-			r.failAt(start, "%s: instruction 0x%02x is not constant", what, op)
+			r.lack(start, extensions[op], "%s: instruction 0x%02x is not constant", what, op)
 		}
 	}
 }

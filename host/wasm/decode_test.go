@@ -287,7 +287,7 @@ func malformed() []struct {
 
 		{"more types than bytes", "cannot fit", module(section(1, 0xff, 0x7f))},
 		{"more types than the limit", "more than the limit of 65536", module(section(1, 0xff, 0xff, 0xff, 0xff, 0x0f))},
-		{"type that is no function", "unsupported form 0x5f", module(section(1, 1, 0x5f, 0, 0))},
+		{"type that is no function", "unsupported form 0x5d", module(section(1, 1, 0x5d, 0, 0))},
 		{"value type of a proposal", "unsupported value type 0x62", module(section(1, 1, 0x60, 1, 0x62, 0))},
 		{"too many parameters", "more than the limit of 1000",
 			module(wasmtest.Section(1, []byte{1, 0x60}, wasmtest.U32(1001), bytes.Repeat([]byte{0x7f}, 1001), []byte{0}))},
@@ -354,6 +354,67 @@ func malformed() []struct {
 		{"custom section with an invalid name", "not valid UTF-8", module(section(0, 1, 0xc0))},
 		{"two manifests", `second custom section "stockade-tool"`,
 			module(wasmtest.Section(0, wasmtest.Name("stockade-tool"), []byte("a")), wasmtest.Section(0, wasmtest.Name("stockade-tool"), []byte("b")))},
+	}
+}
+
+// What a module uses of later versions of WebAssembly is named, from its bytes, and is not
+// called malformed. A module without any of it is let pass.
+func TestExtensionsAreNamed(t *testing.T) {
+	body := func(code ...byte) []byte {
+		code = append(append([]byte{0}, code...), 0x0b)
+		return module(typeSection, funcSection, tableSection, memorySection, section(wasm.SectionTag, 1, 0, 0), section(wasm.SectionCode, append([]byte{1, byte(len(code))}, code...)...))
+	}
+	untagged := func(code ...byte) []byte {
+		code = append(append([]byte{0}, code...), 0x0b)
+		return module(typeSection, funcSection, tableSection, memorySection, section(wasm.SectionCode, append([]byte{1, byte(len(code))}, code...)...))
+	}
+	global := func(init ...byte) []byte {
+		return module(section(wasm.SectionGlobal, append(append([]byte{2, 0x7f, 0, 0x41, 1, 0x0b, 0x7f, 0}, init...), 0x0b)...))
+	}
+	for _, test := range []struct {
+		name, uses string
+		data       []byte
+	}{
+		{"nothing of it", "", untagged(0x01)},
+		{"a constant", "", global(0x41, 1)},
+		{"a tail call", "tail calls", untagged(0x12, 0)},
+		{"an indirect tail call", "tail calls", untagged(0x41, 0, 0x13, 0, 0)},
+		{"a tag", "exceptions", body(0x01)},
+		{"an imported tag", "exceptions", module(typeSection, section(wasm.SectionImport, 1, 1, 'a', 1, 'b', 4, 0, 0))},
+		{"a table of exceptions", "exceptions", untagged(0x1f, 0x40, 0, 0x0b)},
+		{"a reference to an exception", "exceptions", module(section(1, 1, 0x60, 1, 0x69, 0))},
+		{"an exception of the older form", "legacy exceptions", untagged(0x06, 0x40, 0x19, 0x0b)},
+		{"throwing again in the older form", "legacy exceptions", untagged(0x09, 0)},
+		{"a sum of constants", "extended constant expressions", global(0x41, 1, 0x41, 1, 0x6a)},
+		{"a product of long constants", "extended constant expressions", global(0x42, 1, 0x42, 1, 0x7e)},
+		{"a global of its own in a constant", "extended constant expressions", global(0x23, 0)},
+		{"a struct", "garbage collection (WasmGC)", module(section(1, 1, 0x5f, 0))},
+		{"an array", "garbage collection (WasmGC)", module(section(1, 1, 0x5e, 0x7f, 0))},
+		{"a group of types", "garbage collection (WasmGC)", module(section(1, 1, 0x4e, 1, 0x60, 0, 0))},
+		{"an i31 reference", "garbage collection (WasmGC)", module(section(1, 1, 0x60, 1, 0x6c, 0))},
+		{"struct.new", "garbage collection (WasmGC)", untagged(0xfb, 0, 0)},
+		{"struct.new in a constant", "garbage collection (WasmGC)", global(0xfb, 1, 0)},
+		{"call_ref", "typed function references", untagged(0x14, 0)},
+		{"a reference to a type", "typed function references", module(section(1, 1, 0x60, 1, 0x64, 0, 0))},
+		{"relaxed SIMD", "relaxed SIMD", untagged(0xfd, 0x80, 0x02)},
+		{"the last of relaxed SIMD", "relaxed SIMD", untagged(0xfd, 0x93, 0x02)},
+		{"SIMD", "", untagged(0xfd, 0x4d)},
+		{"wide arithmetic", "wide arithmetic", untagged(0xfc, 19)},
+		{"an atomic", "threads", untagged(0x41, 0, 0xfe, 0x10, 2, 0)},
+		{"a shared memory", "threads", module(section(5, 1, 3, 1, 2))},
+		{"memory64", "64-bit memory (memory64)", module(section(5, 1, 4, 1))},
+		{"a table with 64-bit indices", "64-bit memory (memory64)", module(section(4, 1, 0x70, 4, 1))},
+		{"two memories", "several memories (multi-memory)", module(section(5, 2, 0, 1, 0, 1))},
+		{"one memory too many", "several memories (multi-memory)", module(section(2, 1, 1, 'a', 1, 'b', 2, 0, 1), memorySection)},
+	} {
+		m, err := wasm.Decode(test.data)
+		if err == nil {
+			err = m.CheckExtensions(1 << 20)
+		}
+		format, _ := errors.AsType[*wasm.FormatError](err)
+		if is := format != nil && err.Error() != "" && strings.Contains(err.Error(), "uses "+test.uses+", which this host does not run"); is != (test.uses != "") || test.uses == "" && err != nil {
+			t.Errorf("%s: got %v", test.name, err)
+		}
 	}
 }
 

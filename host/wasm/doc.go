@@ -32,8 +32,9 @@
 //
 // The binary format is chapter 5 of the WebAssembly core specification
 // (https://webassembly.github.io/spec/core/binary/). What is understood is
-// release 2.0 with shared and 64-bit memories and extended constant
-// expressions; sections and types of later proposals are refused by name.
+// release 2.0 with shared and 64-bit memories, exceptions, tail calls and extended
+// constant expressions; [Module.CheckExtensions] names what of these a module uses, and
+// types and instructions of later proposals are refused by name.
 //
 // Modules for tests are assembled with package wasmtest.
 package wasm

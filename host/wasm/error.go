@@ -28,9 +28,14 @@ var (
 type FormatError struct {
 	Offset int    // in bytes from the start of the file
 	What   string // lower case, no full stop
+	// Feature is the extension of WebAssembly that a module uses which is not malformed.
+	Feature string
 }
 
 func (e *FormatError) Error() string {
+	if e.Feature != "" {
+		return fmt.Sprintf("it uses %s, which this host does not run", e.Feature)
+	}
 	return fmt.Sprintf("malformed module at byte %d: %s", e.Offset, e.What)
 }
 

@@ -194,6 +194,8 @@ type Module struct {
 	// initial values.
 	FuncRefs []uint32
 
+	Uses string // an extension that is used outside of function bodies, see [Module.CheckExtensions]; empty: none
+
 	// HasStart says that instantiation runs the function Start: code that runs
 	// before any export is called.
 	HasStart bool

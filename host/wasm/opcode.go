@@ -97,6 +97,32 @@ const (
 	OpAtomicFence  = OpAtomic + 0x03
 )
 
+// Extensions of WebAssembly that the host does not run.
+const (
+	exceptions         = "exceptions"
+	extendedConstants  = "extended constant expressions"
+	functionReferences = "typed function references"
+	garbageCollection  = "garbage collection (WasmGC)"
+	threads            = "threads"
+)
+
+// extensions are those to which instructions belong.
+var extensions = func() (t [MaxOp + 1]string) {
+	for extension, ops := range map[string][]Op{
+		"legacy exceptions": {0x06, 0x07, 0x09, 0x18, 0x19}, exceptions: {OpThrow, OpThrowRef, OpTryTable},
+		"tail calls":       {OpReturnCall, OpReturnCallIndirect},
+		functionReferences: {0x14, 0x15, 0xd4, 0xd5, 0xd6}, garbageCollection: {0xd3, 0xfb},
+	} {
+		for _, op := range ops {
+			t[op] = extension
+		}
+	}
+	for op := OpAtomic; op <= MaxOp; op++ {
+		t[op] = threads
+	}
+	return t
+}()
+
 // immediate is what follows an opcode.
 type immediate byte
 

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -23,6 +24,25 @@ type reader struct {
 	// index that one did.
 	types int
 	named int64
+
+	uses string // an extension, see Module.Uses
+}
+
+// extensionOf names the extension of WebAssembly to which the form of a type belongs that is
+// not read; empty: to none.
+func extensionOf(form byte) string {
+	if strings.IndexByte("\x4f\x50\x5e\x5f\x6a\x6b\x6c\x6d\x6e\x71\x72\x73", form) >= 0 {
+		return garbageCollection
+	}
+	return map[byte]string{0x40: functionReferences, byte(Ref): functionReferences, byte(RefNull): functionReferences}[form]
+}
+
+// lack fails because of what is not read, but may be an extension.
+func (r *reader) lack(offset int, extension, format string, args ...any) {
+	if r.ok() {
+		r.failAt(offset, format, args...)
+		r.err.Feature = extension
+	}
 }
 
 func (r *reader) ok() bool { return r.err == nil }
@@ -202,11 +222,14 @@ func (r *reader) valType(what string) ValType {
 	start := r.pos
 	t := ValType(r.byte(what))
 	switch t {
-	case I32, I64, F32, F64, V128, FuncRef, ExternRef, ExnRef:
+	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
+	case ExnRef:
+		r.uses = exceptions
 	case Ref, RefNull:
+		r.uses = functionReferences
 		r.heapType(what)
 	default:
-		r.failAt(start, "%s: unsupported value type 0x%02x", what, byte(t))
+		r.lack(start, extensionOf(byte(t)), "%s: unsupported value type 0x%02x", what, byte(t))
 	}
 	return t
 }
@@ -215,7 +238,7 @@ func (r *reader) refType(what string) ValType {
 	start := r.pos
 	t := ValType(r.byte(what))
 	if t != FuncRef && t != ExternRef && t != ExnRef {
-		r.failAt(start, "%s: unsupported reference type 0x%02x", what, byte(t))
+		r.lack(start, extensionOf(byte(t)), "%s: unsupported reference type 0x%02x", what, byte(t))
 	}
 	return t
 }
@@ -246,6 +269,11 @@ func (r *reader) limits(kind Kind) Limits {
 	what := "limits of a " + kind.String()
 	flags := r.byte(what)
 	l := Limits{HasMax: flags&1 != 0, Shared: flags&2 != 0, Is64: flags&4 != 0}
+	if l.Is64 {
+		r.uses = "64-bit memory (memory64)"
+	} else if l.Shared {
+		r.uses = threads
+	}
 	if flags > 7 || l.Shared && (kind != KindMemory || !l.HasMax) {
 		r.failAt(start, "%s: unsupported flags 0x%02x", what, flags)
 		return l

@@ -136,6 +136,8 @@ func Classify(m *Module) Shape {
 	s := Shape{Kind: Unknown}
 	family := ""
 	switch {
+	case len(foreign) == 0 && !exported["_initialize"] && exportsPlugin(m):
+		s.Kind = Extism
 	case exported["_start"] && len(foreign) == 0:
 		s.Kind = Command
 	case exported["_start"]:
@@ -155,6 +157,25 @@ func Classify(m *Module) Shape {
 	}
 	s.Detail = strings.Join(details, ", ")
 	return s
+}
+
+// exportsPlugin reports whether all functions of an author are such as a host of Extism
+// calls: they take nothing and return a code. A plugin that uses nothing of its host imports
+// nothing of it, and compilers export more. With _initialize such a module is a WASI reactor.
+func exportsPlugin(m *Module) bool {
+	const most = 64
+	n := 0
+	for _, e := range m.Exports {
+		if e.Kind != KindFunc || strings.HasPrefix(e.Name, "_") || strings.HasPrefix(e.Name, "asyncify_") || slices.Contains([]string{"malloc", "calloc", "realloc", "free"}, e.Name) {
+			continue
+		}
+		if t, _ := m.FuncType(e.Index); n == most || t.String() != "() -> i32" {
+			return false
+		}
+		n++
+	}
+	memory, _ := m.Export("memory")
+	return n > 0 && memory.Kind == KindMemory
 }
 
 // familyMembers is how many functions of one prefix make a library. A plugin has a

@@ -22,6 +22,16 @@ func TestClassifyTellsWhoAModuleWasBuiltFor(t *testing.T) {
 		}
 		return b.Bytes()
 	}
+	// plugin is a module with a memory whose functions return an i32.
+	plugin := func(exports ...string) []byte {
+		b := wasmtest.New()
+		b.Memory(1, -1)
+		b.ExportMemory("memory")
+		for _, e := range exports {
+			b.Func(e, nil, []wasmtest.ValType{wasmtest.I32}, nil, wasmtest.I32Const(0))
+		}
+		return b.Bytes()
+	}
 	imports := func(names ...[2]string) [][2]string { return names }
 	extism := [2]string{"extism:host/env", "alloc"}
 	wasi := [2]string{"wasi_snapshot_preview1", "fd_write"}
@@ -80,6 +90,11 @@ func TestClassifyTellsWhoAModuleWasBuiltFor(t *testing.T) {
 		{"a reactor", build(imports(wasi), "_initialize", "greet"), wasm.Shape{Kind: wasm.Reactor}, "a WASI reactor"},
 		{"nothing known", build(nil, "greet"), wasm.Shape{}, "without a known interface"},
 		{"a plugin with every function of TinyGo", build(imports(wasi), "_start", "run_test", "malloc", "free", "asyncify_get_state"), wasm.Shape{Kind: wasm.Command}, "a WASI command"},
+		{"a plugin that imports nothing of Extism's", plugin("run_test", "_start", "malloc", "asyncify_get_state", "__main_void"), wasm.Shape{Kind: wasm.Extism}, "an Extism plugin"},
+		{"a plugin that imports nothing", plugin("run"), wasm.Shape{Kind: wasm.Extism}, "an Extism plugin"},
+		{"a command of Rust", plugin("_start", "__main_void"), wasm.Shape{Kind: wasm.Command}, "a WASI command"},
+		{"a command of TinyGo", plugin("_start", "malloc", "calloc", "realloc", "free", "asyncify_get_state"), wasm.Shape{Kind: wasm.Command}, "a WASI command"},
+		{"a reactor whose functions return a code", plugin("_initialize", "run"), wasm.Shape{Kind: wasm.Reactor}, "a WASI reactor"},
 		{"the engine of a language", build(imports(wasi, [2]string{"env", "f"}), append(family("qjs_", 20), "_initialize", "malloc")...),
 			wasm.Shape{Kind: wasm.Library, Detail: `exports 20 functions qjs_*, imports from ["env"]`}, `a library for a program that embeds it (exports 20 functions qjs_*`},
 		{"a command that exports all that it has", build(imports(wasi), append(family("sqlite3_", 40), "_start")...), wasm.Shape{Kind: wasm.Command}, "a WASI command"},

@@ -26,6 +26,7 @@ const module = "github.com/stockade-dev/stockade/"
 // fails the test: add it, and think.
 var table = map[string][]string{
 	"host":                      {},
+	"wit":                       {},
 	"host/tool":                 {"sdk/go/nearest", "sdk/go/lines", "sdk/go/patch", "sdk/go/picture"},
 	"host/shellword":            {},
 	"host/llm":                  {"host/tool"},
@@ -60,7 +61,7 @@ var table = map[string][]string{
 
 	"host/visible":         {},
 	"host/registry":        {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
-	"host/registry/author": {"host/diff", "host/effect", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk"},
+	"host/registry/author": {"host/diff", "host/effect", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk", "wit"},
 
 	"host/registry/author/toolchain": {},
 

@@ -191,5 +191,5 @@ func Workspace(dir string) error {
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 func withWorkspace(text, dir string) string {
-	return strings.NewReplacer("WORKSPACE", dir, "RELATIVE", strings.TrimPrefix(dir, "/")).Replace(text)
+	return strings.ReplaceAll(text, "WORKSPACE", dir)
 }

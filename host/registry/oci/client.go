@@ -61,6 +61,23 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	}
 }
 
+// maxTags limits how many tags of a repository are listed.
+const maxTags = 10_000
+
+// Tags returns the tags of the repository of a reference.
+func (c *Client) Tags(ctx context.Context, ref Reference) (tags []string, err error) {
+	ctx, cancel := c.begin(ctx)
+	defer cancel()
+	from := c.repository(ref)
+	err = from.Tags(ctx, "", func(page []string) error {
+		if tags = append(tags, page...); len(tags) > maxTags {
+			return fmt.Errorf("there are more than %d", maxTags)
+		}
+		return nil
+	})
+	return tags, explain(ctx, from, err)
+}
+
 // explain makes an error out of what a library says: what went wrong, without the
 // addresses of servers that a registry has redirected to, which may hold tokens.
 func explain(ctx context.Context, to *remote.Repository, err error) error {

@@ -119,9 +119,22 @@ func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes []
 		manifestDigest, err = push(ctx, f, l.Tag, module, meta, envelopes)
 	}
 	if err != nil {
-		return "", fmt.Errorf("push %s: %w", l, err)
+		err = fmt.Errorf("push %s: %w", l, err)
 	}
-	return manifestDigest, nil
+	return manifestDigest, err
+}
+
+// Tags are those of the layout.
+func (l Layout) Tags() (tags []string, err error) {
+	f, err := openFolder(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.root.Close()
+	for _, d := range f.index.Manifests {
+		tags = append(tags, d.Annotations[ocispec.AnnotationRefName])
+	}
+	return tags, nil
 }
 
 // folder is an open layout. The library has one, too, which reads all that an index

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
 
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
@@ -23,7 +25,15 @@ type Meta struct {
 	// Created is when the module was made: the same module pushed again with the same
 	// Meta is the same manifest.
 	Created time.Time
+	Once    bool // the tag has to lead to nothing yet, or to this module
 }
+
+// ErrThere is the error of a push, with Once, of a module that was there, and has all its
+// signatures now; ErrPublished is that of a push onto a tag that leads to other bytes.
+var (
+	ErrThere     = errors.New("it is already there, with the same bytes")
+	ErrPublished = errors.New("it is published already, with other bytes")
+)
 
 // Push pushes a module with its signatures, DSSE envelopes, and returns the digest of
 // its manifest. A module that is there with other signatures keeps them. The tag of the reference leads to it last: whoever pulls meanwhile
@@ -38,9 +48,9 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 	to.Client.(*session).push = true
 	d, err := push(ctx, to, ref.Tag, module, meta, envelopes)
 	if err != nil {
-		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, to, err))
+		err = fmt.Errorf("push %s: %w", ref, explain(ctx, to, err))
 	}
-	return d, nil
+	return d, err
 }
 
 // target is a place to which artifacts are pushed.
@@ -85,17 +95,28 @@ func push(ctx context.Context, to target, tag string, module []byte, meta Meta, 
 			m.Annotations[name] = value
 		}
 	}
-	if err := blob(ctx, to, layer, module); err != nil {
+	var data []byte
+	d, err := to.Resolve(ctx, tag)
+	there := meta.Once && !errors.Is(err, errdef.ErrNotFound)
+	if there {
+		if err != nil {
+			return "", err
+		}
+		if was, err := manifest(ctx, to, d); err != nil || len(was.Layers) != 1 || was.Layers[0].Digest != layer.Digest {
+			return string(d.Digest), ErrPublished
+		}
+	} else if err = blob(ctx, to, layer, module); err != nil {
 		return "", fmt.Errorf("its module: %w", err)
-	}
-	d, data, err := put(ctx, to, m, config)
-	if err != nil {
+	} else if d, data, err = put(ctx, to, m, config); err != nil {
 		return "", err
 	}
 	for _, e := range envelopes {
 		if err := attach(ctx, to, d, e); err != nil {
 			return "", err
 		}
+	}
+	if there {
+		return string(d.Digest), ErrThere
 	}
 	return string(d.Digest), to.PushReference(ctx, d, bytes.NewReader(data), tag)
 }

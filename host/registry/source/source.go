@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -102,6 +104,36 @@ func (o Options) client(base string) (*http.Client, error) {
 		return nil, fmt.Errorf("%s is not reached: the network is not used here", base)
 	}
 	return o.Client(base)
+}
+
+// Newer returns the reference of the newest version that has a tag where ref is from; empty if
+// none is newer than the version that is the tag of ref, or else of the module. Versions
+// before a release are only for those who have one.
+func Newer(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
+	r, err := oci.ParseReference(ref)
+	place, tag, tags := oci.Scheme+r.Repository(), r.Tag, []string(nil)
+	if err == nil {
+		c := oci.Client{Credentials: opts.Credentials}
+		if c.HTTP, err = opts.client(r.Base()); err == nil {
+			tags, err = c.Tags(ctx, r)
+		}
+	} else if l := oci.ParseLayout(ref); oci.IsLayout(l.Dir) {
+		place, tag = l.Dir, l.Tag
+		tags, err = l.Tags()
+	} else {
+		return "", nil
+	}
+	if is := strings.TrimPrefix(tag, "v"); sign.ValidVersion(is) {
+		version = is
+	}
+	most := "v" + version
+	for _, tag := range tags {
+		v := "v" + strings.TrimPrefix(tag, "v")
+		if sign.ValidVersion(version) && sign.ValidVersion(v[1:]) && semver.Compare(v, most) > 0 && (semver.Prerelease(v) == "" || semver.Prerelease("v"+version) != "") {
+			most, newest = v, place+":"+tag
+		}
+	}
+	return newest, err
 }
 
 // local reads what is on this machine.

@@ -313,7 +313,7 @@ func (s *Store) checkSize(r Record) error {
 func (s *Store) Module(r Record) *tool.Module {
 	return &tool.Module{
 		Name: r.Name, Digest: r.Digest, Bytes: r.Bytes, Origin: tool.OriginAdded, Path: s.file(r.Digest),
-		Prefix: r.Name + "_", Version: r.Manifest.Version, Signer: r.Signer, Namespace: r.Namespace, Config: r.Manifest.Config,
+		Prefix: r.Name + "_", Version: r.Manifest.Version, Signer: r.Signer, Namespace: r.Namespace, Config: r.Manifest.Config, Large: r.Large,
 		Read: func() ([]byte, error) {
 			code, err := s.read(r.Digest, r.Bytes)
 			if err != nil {

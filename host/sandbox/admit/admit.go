@@ -59,13 +59,15 @@ func (e *UndescribedError) Unwrap() error { return e.RefusedError }
 // KindError refuses a module of a kind that does not run here.
 type KindError struct {
 	*RefusedError
-	Shape wasm.Shape
+	Path     string // of the module; may be an address
+	Shape    wasm.Shape
+	MainRuns bool // the largest core module in it, which is a component, is of a kind that runs
 }
 
 func (e *KindError) Unwrap() error { return e.RefusedError }
 
-func refuseKind(mod *tool.Module, shape wasm.Shape) error {
-	return &KindError{Refuse(mod, "it is %s, which does not run here", shape), shape}
+func refuseKind(mod *tool.Module, shape wasm.Shape, mainRuns bool) error {
+	return &KindError{Refuse(mod, "it is %s, which does not run here", shape), mod.Path, shape, mainRuns}
 }
 
 // Module is one that has passed the checks.
@@ -102,8 +104,13 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if errors.Is(err, wasm.ErrComponent) {
 		var c *wasm.Component
 		if c, err = wasm.DecodeComponent(code); err == nil {
-			return nil, refuseKind(mod, wasm.ClassifyComponent(c))
+			_, main := c.Main()
+			return nil, refuseKind(mod, wasm.ClassifyComponent(c), dialects[main.Kind] != nil)
 		}
+	}
+	scale := scaleOf(mod)
+	if err == nil {
+		err = facts.CheckExtensions(maxBodyBytes * scale)
 	}
 	if err != nil {
 		return refuse("%v", err)
@@ -111,7 +118,7 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	shape := wasm.Classify(facts)
 	d := dialects[shape.Kind]
 	if d == nil {
-		return nil, refuseKind(mod, shape)
+		return nil, refuseKind(mod, shape, false)
 	}
 	if err := checkExports(facts, d); err != nil {
 		return refuse("%v", err)
@@ -130,10 +137,13 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
-	if out.Code, err = instrument(facts); err != nil {
-		return refuse("%v", err)
+	if out.Code, err = instrument(facts, scale); err == nil {
+		return out, nil
 	}
-	return out, nil
+	if scale == 1 && fits(facts, scale) != nil && fits(facts, largeScale) == nil {
+		return nil, &LargeError{Refuse(mod, "%v; such a module is compiled only if a person asks for it", err)}
+	}
+	return refuse("%v", err)
 }
 
 // checkExports holds the exports of a module against its dialect.

@@ -48,7 +48,7 @@ func TestRealProgramsAreAdmitted(t *testing.T) {
 			}
 			m, err := wasm.Decode(data)
 			if err == nil {
-				_, err = instrument(m)
+				_, err = instrument(m, 1)
 			}
 			if err != nil {
 				t.Errorf("%s: %v", strings.TrimPrefix(path, place), err)

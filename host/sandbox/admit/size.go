@@ -3,6 +3,7 @@ package admit
 import (
 	"fmt"
 
+	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
@@ -12,7 +13,7 @@ import (
 // engine needs time that grows with the square of many of these numbers. The
 // largest functions of Go, C, Rust and Haskell programs of up to 16 MiB have
 // about half of what is allowed. What gets through all the same is killed in
-// the process that compiles. In a module over LargeBytes some are higher: clang
+// the process that compiles. In a module that a person has let in some are higher: clang
 // has 54,000 functions and 650 globals.
 const (
 	maxFuncs           = 50_000
@@ -31,7 +32,7 @@ const (
 )
 
 // Limits of one function, or of a sum over functions if the name says so. In
-// a module over LargeBytes they are some times higher.
+// a module that a person has let in they are some times higher.
 const (
 	maxBodyBytes      = 256 << 10
 	maxLocals         = 4_000
@@ -73,19 +74,19 @@ func within(limits []limit) error {
 
 // checkSize refuses what would cost the host too much before the first
 // instruction runs, where no deadline and no memory limit holds.
-func checkSize(m *wasm.Module) error {
+func checkSize(m *wasm.Module, scale int) error {
 	err := within([]limit{
-		{len(m.Funcs), maxFuncs * min(scaleOf(m), 2), "functions"},
+		{len(m.Funcs), maxFuncs * min(scale, 2), "functions"},
 		{len(m.Types), maxTypes, "types"},
 		{len(m.Types) * len(m.Funcs), maxTypesFuncs, "types times functions"},
 		{len(m.Imports), maxImports, "imports"},
 		{len(m.Exports), maxExports, "exports"},
 		{m.Globals, maxGlobals, "globals"},
-		{m.Globals * len(m.Funcs), maxGlobalsFuncs * scaleOf(m), "globals times functions"},
+		{m.Globals * len(m.Funcs), maxGlobalsFuncs * scale, "globals times functions"},
 		{len(m.Tables), maxTables, "tables"},
 		{m.Data, maxData, "data segments"},
 		{m.ElementItems, maxElementItems, "elements in segments"},
-		{m.LargestBody, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
+		{m.LargestBody, maxBodyBytes * scale, "bytes in one function"}, // said here before all of it is read
 	})
 	if err != nil {
 		return fmt.Errorf("it has %w", err)
@@ -97,9 +98,6 @@ func checkSize(m *wasm.Module) error {
 	}
 	var elements uint64
 	for _, t := range m.Tables {
-		if t.Limits.Is64 {
-			return fmt.Errorf("one of its tables is 64-bit; this host runs 32-bit ones only")
-		}
 		elements += t.Limits.Min // at most 2^32 each, so 16 of them cannot overflow
 	}
 	if elements > MaxTableElements {
@@ -108,26 +106,23 @@ func checkSize(m *wasm.Module) error {
 	return nil
 }
 
-// checkMemory refuses a module that has not one plain memory of its own.
+// checkMemory refuses a module that has not one memory of its own.
 func checkMemory(m *wasm.Module) error {
 	if len(m.Memories) != 1 {
 		return fmt.Errorf("it has %d memories; it needs one of its own", len(m.Memories))
-	}
-	if l := m.Memories[0]; l.Is64 || l.Shared {
-		return fmt.Errorf("its memory is 64-bit or shared; it needs a plain 32-bit one")
 	}
 	return nil
 }
 
 // instrument refuses what would take too long to compile, and returns the module
 // as it is compiled. A module of any ABI can pass it.
-func instrument(m *wasm.Module) ([]byte, error) {
-	if err := checkSize(m); err != nil {
+func instrument(m *wasm.Module, scale int) ([]byte, error) {
+	if err := checkSize(m, scale); err != nil {
 		return nil, err
 	}
 	return fuel.Rewrite(m, fuel.Options{
 		Depth: MaxDepth, TableElements: MaxTableElements, MergeData: true, Segments: maxSegments,
-		Inspect: newInspector(m).function,
+		Inspect: newInspector(m, scale).function,
 	})
 }
 
@@ -139,17 +134,33 @@ type inspector struct {
 	locals, squares, labels, globalCalls int // of all functions so far
 }
 
-func newInspector(m *wasm.Module) *inspector {
-	return &inspector{globals: len(m.Mutable), scale: scaleOf(m)}
+func newInspector(m *wasm.Module, scale int) *inspector {
+	return &inspector{globals: len(m.Mutable), scale: scale}
 }
 
-// scaleOf is how many times higher some limits are for a module that only a
-// person lets in.
-func scaleOf(m *wasm.Module) int {
-	if len(m.Raw) > LargeBytes {
-		return 16
+// largeScale is how many times higher some limits are for a module that only a person
+// lets in.
+const largeScale = 16
+
+func scaleOf(mod *tool.Module) int {
+	if mod.Large || mod.Bytes > LargeBytes {
+		return largeScale
 	}
 	return 1
+}
+
+// fits returns an error if a module is not within the limits, some of which are scale times
+// higher. Nothing is rewritten.
+func fits(m *wasm.Module, scale int) error {
+	err := checkSize(m, scale)
+	i := newInspector(m, scale)
+	for b, bodies := (*wasm.Body)(nil), m.Bodies(); err == nil; err = i.function(b) {
+		var ok bool
+		if b, ok = bodies.Next(); !ok {
+			return bodies.Err()
+		}
+	}
+	return err
 }
 
 // function adds a function up. Its error says what is too much.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
@@ -24,7 +25,7 @@ func TestLargeModulesMayHaveMore(t *testing.T) {
 	} {
 		m := &wasm.Module{Raw: make([]byte, c.bytes), Globals: c.globals}
 		m.Funcs = append(m.Funcs, make([]uint32, c.funcs)...)
-		err := checkSize(m)
+		err := checkSize(m, scaleOf(&tool.Module{Bytes: int64(len(m.Raw))}))
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: got %v", name, err)
 		}

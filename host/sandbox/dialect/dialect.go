@@ -78,7 +78,7 @@ type Guest struct {
 	Keep    func(more uint64) error
 	Redact  *redact.Redactor // nil: there are no secrets
 	Log     io.Writer        // what it writes to stdout and stderr, for people
-	Printed string           // by a command that was ended before its end; set by the dialect, without secrets
+	Printed string           // by a command whose result cannot be used, or which was ended before its end; set by the dialect, without secrets
 }
 
 // UndescribedError says why a module is not known well enough to be called, and what a

@@ -1,6 +1,6 @@
 //! A tool in Rust: the whole of it.
 
-wit_bindgen::generate!({ path: "../../wit" });
+wit_bindgen::generate!({ path: "wit" });
 
 use exports::stockade::tool::tools::{CallContext, Error, Guest, Output};
 use stockade::tool::log::{Level, log};

@@ -24,6 +24,20 @@ func NoEcho(tty *os.File) error {
 	return unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, t)
 }
 
+// EachKey makes a terminal give each key as it is pressed, until restore is called.
+func EachKey(tty *os.File) (restore func()) {
+	fd := int(tty.Fd())
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return func() {}
+	}
+	t := *was
+	t.Lflag &^= unix.ICANON
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	_ = unix.IoctlSetTermios(fd, unix.TCSETS, &t)
+	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }
+}
+
 // ReadHidden reads one line from a terminal after [NoEcho], and no byte more. It
 // fails with io.EOF if the input ends before anything was typed, for which
 // x/term waits twice or for ever.

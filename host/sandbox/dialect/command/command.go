@@ -120,8 +120,9 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	if described {
 		return &abi.Output{Structured: string(out.printed(g))}, nil, nil
 	}
+	g.Printed, _ = out.stdout.text(g, g.Limits.OutputBytes)
 	if out.stdout.more {
-		return nil, &abi.ToolError{Case: abi.Failed, Message: fmt.Sprintf("%s printed more than %d KiB, of which nobody can read the result",
+		return nil, &abi.ToolError{Case: abi.Failed, Stdout: g.Printed, Message: fmt.Sprintf("%s printed more than %d KiB, of which nobody can read the result",
 			call.Tool, out.stdout.limit>>10)}, nil
 	}
 	return &abi.Output{Structured: cmp.Or(out.stdout.kept.String(), " ")}, nil, nil // which is not JSON either

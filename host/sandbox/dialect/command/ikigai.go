@@ -45,7 +45,7 @@ func undescribed(err error, why string) error {
 // parseSchema reads what a tool of ikigai's prints for --schema.
 func parseSchema(text []byte) (spec tool.Spec, _ error) {
 	if trimmed := strings.TrimSpace(string(text)); !strings.HasPrefix(trimmed, "{") {
-		return spec, errors.New(`is no JSON object with "name", "description" and "parameters"`)
+		return spec, fmt.Errorf(`is no JSON object with "name", "description" and "parameters", but %+.100q`, trimmed)
 	}
 	if err := tool.CheckJSON(text); err != nil {
 		return spec, err

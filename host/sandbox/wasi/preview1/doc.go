@@ -20,9 +20,9 @@
 // own making.
 //
 // A guest that is a program of its own has in addition what [World.Start] gives
-// it: arguments, an environment, a standard input, and preopens that are other
-// names of the first or of directories below it, from which no path leads up
-// either.
+// it: arguments, an environment, a standard input, and preopens for directories below
+// "/", from which no path leads up either. Descriptor 3 is then its working directory,
+// for which absolute paths are those of "/", and "/" is descriptor 4.
 //
 // # Rights
 //

@@ -288,7 +288,7 @@ func FuzzCalls(f *testing.F) {
 		before := kept()
 		// What a guest would have in its memory.
 		const base = 1024
-		paths := []string{h.name("ws"), h.name("ws/f.txt"), h.name("out/secret"), "f.txt", "../out/secret", "up/secret", "rel", "masked/key", "ml/key", "later", "new", "..", h.name("ro/x"), "hard", "d", "l"}
+		paths := []string{h.name("ws"), h.name("ws/f.txt"), h.name("out/secret"), "f.txt", "../out/secret", "up/secret", "rel", "masked/key", "ml/key", "later", "new", "..", h.name("ro/x"), "hard", "d", "l", h.Path("out/secret"), h.Path("ws/masked/key"), "/"}
 		var values []uint64
 		for i, p := range paths {
 			g.mod.Memory().Write(uint32(base+128*i), []byte(p))
@@ -297,7 +297,7 @@ func FuzzCalls(f *testing.F) {
 		}
 		values = append(values, 0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 31, 64, 512, 4096, 65536, memoryBytes-1, memoryBytes, 1<<31, math.MaxUint32, 1<<63, math.MaxUint64,
 			rAll, rReading, rFDRead, rFDWrite, uint64(rAll)<<32)
-		g.opened(g.directory(h, "ws"), "f.txt", how{base: rAll})
+		g.opened(g.opened(preopen, ".", how{oflags: oDirectory, base: rReading, inheriting: rAll}), "f.txt", how{base: rAll})
 		for calls := 0; len(script) > 0 && calls < 100; calls++ {
 			name := names[int(script[0])%len(names)]
 			script = script[1:]

@@ -1,6 +1,10 @@
 package preview1
 
-import "github.com/stockade-dev/stockade/host/sandbox/wasi"
+import (
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
 
 // at returns the absolute name that a path has below a directory. dir and i
 // are parameters: the descriptor, and where the pointer and the length of the
@@ -13,6 +17,9 @@ func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
 	p, errno := g.path(i)
 	if errno != 0 {
 		return "", errno
+	}
+	if d.preopen == firstName && strings.HasPrefix(p, "/") {
+		return wasi.Below(preopenName, "."+p)
 	}
 	return wasi.Below(d.name, p)
 }
