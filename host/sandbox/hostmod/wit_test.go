@@ -610,10 +610,12 @@ func readWIT(t *testing.T) (files map[string]string, readme string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Ext(p) == ".wit" {
-			files[filepath.Base(p)] = string(data)
-		} else {
+		switch filepath.Base(p) {
+		case "README.md":
 			readme = string(data)
+		case "embed.go":
+		default:
+			files[filepath.Base(p)] = string(data)
 		}
 	}
 	return files, readme
