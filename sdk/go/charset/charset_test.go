@@ -43,7 +43,7 @@ func TestWhatACallerNames(t *testing.T) {
 		{"Shift-JIS", japanese, "shift_jis", []Form{"shift_jis"}}, {"sjis", "ソフト表|能\n", "shift_jis", nil}, {"cp932", japanese, "shift_jis", nil},
 		{"EUC-JP", japanese, "euc-jp", []Form{"euc-jp"}},
 		{"EUC_KR", korean, "euc-kr", []Form{"euc-kr"}}, {"cp949", korean, "euc-kr", nil},
-		{"cp1251", russian, "windows-1251", []Form{"windows-1251"}}, {"win1251", russian, "windows-1251", nil},
+		{"cp1251", russian, "windows-1251", []Form{"windows-1251"}},
 		{"koi8-r", russian, "koi8-r", []Form{"koi8-r"}}, {"cp866", russian, "ibm866", nil},
 		{"latin-1", french, Windows1252, []Form{}}, {"ISO-8859-15", french + "€", "iso-8859-15", []Form{}}, {"iso 8859-2", "Zażółć gęślą jaźń", "iso-8859-2", nil},
 		{"utf-16be", chinese, UTF16BE, nil}, {"UTF-16", chinese, UTF16LE, nil},
