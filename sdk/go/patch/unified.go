@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,8 +23,8 @@ func (p *parser) isPair(at int) bool {
 
 // above are the lines that can stand above those names.
 var above = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |new file mode |deleted file mode |old mode |new mode |` +
-		`rename from |rename to |copy from |copy to |GIT binary patch|Binary files )(.*)`)
+	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |` +
+		`new file mode |deleted file mode |old mode |new mode |rename from |rename to )(.*)`)
 })
 
 var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
@@ -32,53 +33,41 @@ var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
 
 const nowhere = "/dev/null"
 
-// diffFile reads one file of a unified diff, with what git says of it above its hunks. What
-// no tool does is refused.
+// diffFile reads one file of a unified diff, with the lines of git above its hunks. It refuses
+// a line that no tool can obey.
 func (p *parser) diffFile() (File, error) {
 	f := File{Op: Update, Line: p.at + 1}
 	names, from := "", ""
 	for ; p.at < len(p.lines) && !p.isPair(p.at); p.at++ {
 		m := above().FindStringSubmatch(p.line())
-		if m == nil || names != "" && (m[1] == "diff " || m[1] == "diff --git " || m[1] == "Index: ") {
+		if m == nil || m[1] == "diff --git " && names != "" {
 			break
 		}
-		mode := ""
 		switch value := m[2]; m[1] {
 		case "diff --git ":
 			names = value
-		case "index ":
-			_, mode, _ = strings.Cut(value, " ")
 		case "new file mode ":
-			f.Op, f.Mode, mode = Add, value, value
+			f.Op, f.Mode = Add, value
 		case "new mode ":
-			f.Mode, mode = value, value
+			f.Mode = value
 		case "deleted file mode ":
 			f.Op = Delete
 		case "rename from ":
 			from = diffPath(value)
 		case "rename to ":
 			f.MoveTo = diffPath(value)
-		case "copy from ":
-			return f, p.fault(p.at, `no tool copies a file: "*** Add File: PATH" makes one with its text`)
-		case "GIT binary patch", "Binary files ":
-			return f, p.fault(p.at, "the file is no text: a patch is %s", Grammar)
 		}
-		if mode != "" && mode != Executable && mode != Plain && f.Op != Delete {
-			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(mode))
+		if f.Mode != "" && f.Mode != Executable && f.Mode != Plain {
+			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(f.Mode))
 		}
 	}
-	switch said := f.Op != Update || f.Mode != "" || from != "" && f.MoveTo != ""; {
-	case p.at < len(p.lines) && p.isPair(p.at):
+	if p.at < len(p.lines) && p.isPair(p.at) {
 		if err := p.pair(&f, from); err != nil {
 			return f, err
 		}
-	case from != "" && f.MoveTo != "":
-		f.Path = from
-	case said && sameName(names) != "":
-		f.Path = sameName(names)
-	default:
+	} else if f.Path = cmp.Or(from, sameName(names)); f.Path == "" {
 		at := min(p.at, len(p.lines)-1)
-		return File{}, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
+		return f, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
 	}
 	for p.skipBlank(); p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.skipBlank() {
 		h, err := p.diffHunk()
@@ -92,7 +81,6 @@ func (p *parser) diffFile() (File, error) {
 		return f, p.fault(f.Line-1, "the diff says nothing of %q: its hunks are missing", cut(f.Path))
 	case f.Op == Add:
 		var text strings.Builder // a sum of strings would take half a minute for 1 MiB
-		end := "\n"
 		for _, h := range f.Hunks {
 			for _, line := range h.Lines {
 				if line[0] != '+' {
@@ -100,13 +88,10 @@ func (p *parser) diffFile() (File, error) {
 				}
 				text.WriteString(line[1:] + "\n")
 			}
-			if h.NoNewEnd {
-				end = ""
-			}
 		}
-		f.Text = strings.TrimSuffix(text.String(), "\n")
-		if len(f.Hunks) > 0 {
-			f.Text += end
+		f.Text = text.String()
+		if n := len(f.Hunks); n > 0 && f.Hunks[n-1].NoNewEnd {
+			f.Text = strings.TrimSuffix(f.Text, "\n")
 		}
 	}
 	if f.Op != Update {
@@ -115,31 +100,36 @@ func (p *parser) diffFile() (File, error) {
 	return f, nil
 }
 
-// pair reads the lines --- and +++. from is what a file was called that moves.
+// pair reads the lines --- and +++. from is the old name of a file that moves.
 func (p *parser) pair(f *File, from string) error {
 	f.Line = p.at + 1
 	a, b := diffPath(p.lines[p.at][4:]), diffPath(p.lines[p.at+1][4:])
 	old, isA := strings.CutPrefix(a, "a/")
 	new, isB := strings.CutPrefix(b, "b/")
+	op := Update
+	switch nowhere {
+	case a:
+		op, f.Path = Add, new
+	case b:
+		op, f.Path = Delete, old
+	}
 	switch {
-	case a == nowhere && f.Op != Delete && f.MoveTo == "":
-		f.Op, f.Path = Add, new
-	case b == nowhere && f.Op != Add && f.MoveTo == "":
-		f.Op, f.Path = Delete, old
-	case a == nowhere || b == nowhere || f.Op != Update:
-		return p.fault(p.at, "%q and %q are not what stands above them; a patch is %s", cut(a), cut(b), Grammar)
-	case from != "" && (from == old && f.MoveTo == new || from == a && f.MoveTo == b):
+	case op != Update && f.MoveTo != "", f.Op != Update && f.Op != op:
+		return p.fault(p.at, "%q and %q do not say the same as the lines above them; a patch is %s", cut(a), cut(b), Grammar)
+	case op != Update:
+	case from == old && f.MoveTo == new, from == a && f.MoveTo == b:
 		f.Path = from
-	case from == "" && f.MoveTo == "" && (isA && isB && old == new || a == b):
-		if f.Path = a; a != b {
-			f.Path = old
-		}
+	case from == "" && f.MoveTo == "" && isA && isB && old == new:
+		f.Path = old
+	case from == "" && f.MoveTo == "" && a == b:
+		f.Path = a
 	default:
 		return p.fault(p.at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
 	}
 	if f.Path == "" || f.Path == nowhere {
 		return p.fault(p.at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
 	}
+	f.Op = op
 	p.at += 2
 	return nil
 }
@@ -147,12 +137,11 @@ func (p *parser) pair(f *File, from string) error {
 // sameName is the path in the line of git that names a file twice.
 func sameName(names string) string {
 	half := len(names) / 2 // where the blank is between two of one length
-	a, isA := strings.CutPrefix(diffPath(names[:half]), "a/")
-	b, isB := strings.CutPrefix(diffPath(names[half:]), "b/")
-	if a != b || isA != isB {
+	path := strings.TrimPrefix(diffPath(names[:half]), "a/")
+	if strings.TrimPrefix(diffPath(names[half:]), "b/") != path {
 		return ""
 	}
-	return a
+	return path
 }
 
 // diffPath is a path without the time that may stand behind it. git writes an unusual one
@@ -175,52 +164,44 @@ func (p *parser) diffHunk() (Hunk, error) {
 	}
 	p.at++
 	h := Hunk{Line: p.at + 1}
+	p.empty = 0
 	h.At, _ = strconv.Atoi(m[1]) // digits
 	allOld, allAdded := counted(m[2]), counted(m[3])
-	old, added, empty := 0, 0, 0
 	for ; p.at < len(p.lines); p.at++ {
 		line := p.line()
 		if strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff ") || strings.HasPrefix(line, "Index: ") {
 			break
 		}
 		if p.isPair(p.at) {
-			if old == allOld && added == allAdded {
+			if h.has(allOld, allAdded) {
 				break
 			}
 			return h, p.fault(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
 		}
-		switch {
-		case line == "" && (h.NoOldEnd || h.NoNewEnd):
-			continue
-		case line == "":
-			empty++
-			old++
-			added++
-			h.Lines = append(h.Lines, " ")
-			continue
-		case strings.HasPrefix(line, noNewline):
-		case line[0] == '+':
-			added++
-		case line[0] == '-':
-			old++
-		case line[0] == ' ':
-			old++
-			added++
-		default:
-			return h, p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
+		if err := p.add(&h); err != nil {
+			return h, err
 		}
-		if !h.add(line) {
-			return h, p.fault(p.at, endless, cut(line))
-		}
-		empty = 0
 	}
-	if old != allOld || added != allAdded {
-		h.Lines = h.Lines[:len(h.Lines)-empty]
+	if !h.has(allOld, allAdded) {
+		h.Lines = h.Lines[:len(h.Lines)-p.empty]
 	}
 	if len(h.Lines) == 0 {
 		return h, p.fault(h.Line-1, "the hunk has no lines")
 	}
 	return h, nil
+}
+
+// has reports whether the hunk has so many lines before, and so many after.
+func (h Hunk) has(before, after int) bool {
+	for _, line := range h.Lines {
+		if line[0] != '+' {
+			before--
+		}
+		if line[0] != '-' {
+			after--
+		}
+	}
+	return before == 0 && after == 0
 }
 
 // counted is how many lines a header says; without a number it is one.
