@@ -118,13 +118,8 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	for _, l := range names {
 		real := l.real()
 		if other := named[real]; other != nil {
-			how := "put all hunks of a file below one header"
-			switch {
-			case s.MoveTo != "" || other.MoveTo != "":
-				how = "a file that moves has its hunks below *** Move to, and nothing else may be where it comes from or goes to"
-			case s.Op == patch.Add && other.Op == patch.Add:
-				how = "leave out one of the two"
-			case s.Op == patch.Add || other.Op == patch.Add:
+			how := "put all that the patch does with a file below one header"
+			if s.Op == patch.Delete && other.Op == patch.Add || s.Op == patch.Add && other.Op == patch.Delete {
 				how = "to change a file leave out its deletion, and put hunks below *** Update File; file_write replaces all of it"
 			}
 			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: %s", l.shown(), other.Line, s.Line, how))
@@ -247,10 +242,6 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			return nil, "", err
 		}
 		old := h.Old()
-		atEnd := h.End || h.NoOldEnd || h.NoNewEnd
-		if h.NoOldEnd && bytes.HasSuffix(t.content, []byte("\n")) {
-			return nil, "", tool.Coded("NO_MATCH", tool.InvalidInput("%s does not fit: it says that the file has no newline at its end, and there is one; nothing was changed", where))
-		}
 		if len(old) == 0 {
 			if !h.End && len(t.content) > 0 {
 				return nil, "", tool.Coded("INVALID_PATCH", tool.InvalidInput("%s only adds lines and does not say where: give the line above them as context, or *** End of File behind them to append", where))
@@ -259,9 +250,9 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			changes, pos = append(changes, t.changesOf(h, from)...), from
 			continue
 		}
-		found := t.find(from, old, lineIs, atEnd)
+		found := t.find(from, old, lineIs, h.End)
 		if len(found) == 0 {
-			if found = t.find(from, old, lineIsNearly, atEnd); len(found) == 1 {
+			if found = t.find(from, old, lineIsNearly, h.End); len(found) == 1 {
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}
 			sure = false // one place or none
@@ -372,17 +363,12 @@ func (t *text) whyNot(h patch.Hunk, old []string, from int) string {
 			added = append(added, line[1:])
 		}
 	}
-	atEnd := h.End || h.NoOldEnd || h.NoNewEnd
-	if atEnd {
+	if h.End {
 		if found := t.find(from, old, lineIs, false); len(found) > 0 {
-			mark := "*** End of File"
-			if !h.End {
-				mark = `end of the file, as "\ No newline at end of file" says`
-			}
-			return fmt.Sprintf("; they are at line %s, which is not the %s", t.linesAt(found), mark)
+			return fmt.Sprintf("; they are at line %s, and the patch says that the file ends with them", t.linesAt(found))
 		}
 	}
-	if found := t.find(0, old, lineIs, atEnd); len(found) > 0 {
+	if found := t.find(0, old, lineIs, h.End); len(found) > 0 {
 		return fmt.Sprintf("; they are at line %s: hunks stand in the order of the file, and below their @@", t.linesAt(found))
 	}
 	if found := t.find(0, added, lineIs, false); len(found) > 0 && len(added) > 0 {
