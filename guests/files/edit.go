@@ -315,50 +315,44 @@ func nearMiss(content []byte, what string, old []string) string {
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
 }
 
-// alike says where a text is in the content but for characters that look like others or that
-// do not show, and which is the first.
+// alike finds a text in the content although some characters only look like those of the text, or
+// do not show. It names the first of them.
 func alike(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(looks(want))
-	if wanted == "" || len(have) > maxLooked {
-		return ""
-	}
-	at := strings.Index(looks(have), wanted)
-	if at < 0 {
+	at := strings.Index(looks(have[:min(len(have), maxLooked)]), wanted)
+	if wanted == "" || at < 0 {
 		return ""
 	}
 	for at > 0 {
 		r, size := utf8.DecodeRuneInString(have)
 		at, have = at-len(look(r)), have[size:]
 	}
-	blank := func(r rune) bool { return r == '\n' || look(r) == "" }
-	have, want = strings.TrimLeftFunc(have, blank), strings.TrimLeftFunc(want, blank)
-	same := 0
-	for same < min(len(have), len(want)) && have[same] == want[same] {
-		same++
+	isBlank := func(r rune) bool { return r == '\n' || look(r) == "" }
+	have, want = strings.TrimLeftFunc(have, isBlank), strings.TrimLeftFunc(want, isBlank)
+	for have != "" && want != "" {
+		is, size := utf8.DecodeRuneInString(have)
+		wanted, wantedSize := utf8.DecodeRuneInString(want)
+		if is != wanted {
+			break
+		}
+		have, want = have[size:], want[wantedSize:]
 	}
-	if same == len(want) {
+	if want == "" {
 		return "" // only blanks in front differ
 	}
-	for same > 0 && !utf8.RuneStart(want[same]) {
-		same--
-	}
-	at = len(content) - len(have) + same
-	start := linesBack(content, at, 0)
-	line, _ := cut(trimEnding(content[start:linesOn(content, at, 1)]), maxDiffLine)
-	is, given := character.FindString(have[same:]), character.FindString(want[same:])
-	if blank := " \t"; len(bytes.Trim(content[start:at], blank)) == 0 && (strings.Trim(is, blank) == "" || strings.Trim(given, blank) == "") {
-		return "" // the same
-	}
-	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, given, []rune(given))
+	at = len(content) - len(have)
+	line, _ := cut(trimEnding(content[linesBack(content, at, 0):linesOn(content, at, 1)]), maxDiffLine)
+	is, wanted := character.FindString(have), character.FindString(want)
+	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 
-// maxLooked limits the bytes of a file that are compared by their looks, which takes long.
+// maxLooked limits the bytes of a file that are compared by their looks, which is slow.
 const maxLooked = 1 << 20
 
-// character is one with its accents.
+// character matches a character with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
-// looks is a text as it looks, without blanks and what does not show.
+// looks returns a text as it looks, without blanks and characters that do not show.
 func looks(text string) string {
 	var out strings.Builder
 	for _, r := range text {
