@@ -3,9 +3,10 @@
 //
 // It is our own matcher because the libraries for it are unmaintained, match by
 // translation to regular expressions, which gets the corner cases wrong, or are part
-// of a whole git implementation, which every module would carry. The rules are those of gitignore(5); the user's own
-// file (core.excludesFile) is not read, as it is about the person and not about the project. What lies outside of what
-// a call is granted cannot be read, and excludes nothing.
+// of a whole git implementation, which every module would carry. The rules are those of
+// gitignore(5); the user's own file (core.excludesFile) is not read, as it is about the person
+// and not about the project. Files outside of the grant of a call cannot be read, and exclude
+// nothing.
 package gitignore
 
 import (
@@ -60,8 +61,8 @@ func Among(entries search.Listing, dir string, parent *File) *File {
 	return parent
 }
 
-// Enter is [Among] for a directory that a walk goes into. In a repository of its own the files
-// above it do not hold.
+// Enter is [Among] for a directory that a walk goes into. If it has a repository of its own, the
+// files above it do not hold.
 func Enter(entries search.Listing, dir string, parent *File) *File {
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
 		parent = exclude(dir)
@@ -71,24 +72,28 @@ func Enter(entries search.Listing, dir string, parent *File) *File {
 
 // exclude reads info/exclude of the repository whose work tree dir is.
 func exclude(dir string) *File {
-	follow := func(from, name, mark string) string {
-		f, err := os.Open(filepath.Join(from, name))
-		if err != nil {
-			return filepath.Join(from, mark)
-		}
-		defer f.Close()
-		text, _ := io.ReadAll(io.LimitReader(f, 4096))
-		to := strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:"))
-		if to == "" {
-			return filepath.Join(from, mark)
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(from, to)
-		}
+	git := filepath.Join(dir, ".git")
+	git = target(git, git) // of a linked work tree it is a file
+	git = target(filepath.Join(git, "commondir"), git)
+	return Read(filepath.Join(git, "info", "exclude"), dir, nil)
+}
+
+// target returns the path that a file of git holds, or another one if it is no file.
+func target(name, otherwise string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return otherwise
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, 4096))
+	to := strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:"))
+	switch {
+	case to == "":
+		return otherwise
+	case filepath.IsAbs(to):
 		return to
 	}
-	common := follow(follow(dir, ".git", ".git"), "commondir", "") // of a linked work tree .git is a file
-	return Read(filepath.Join(common, "info", "exclude"), dir, nil)
+	return filepath.Join(filepath.Dir(name), to)
 }
 
 // Read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
