@@ -80,12 +80,8 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 		if err := s.carryOut(); err != nil {
 			return patchResult{}, err
 		}
-		name := s.Path
-		if s.MoveTo != "" {
-			name = s.MoveTo
-		}
 		if s.Op != patch.Delete {
-			out.SHA256[name] = s.edited.sha256
+			out.SHA256[cmp.Or(s.MoveTo, s.Path)] = s.edited.sha256
 		}
 		did, _, more := strings.Cut(s.did, "\n")
 		if more && text.Len() < maxPatchDiff {

@@ -168,8 +168,8 @@ func readForEdit(l location, wantHash, encoding string) (*text, error) {
 	if err := refuse(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	if likely := likelyOf(t.enc, told, raw); likely != nil {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), either(likely)))
+	if likely := likelyOf(t.enc, told, raw); likely != "" {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), likely))
 	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {

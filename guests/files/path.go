@@ -93,9 +93,7 @@ func (l location) real() string {
 }
 
 // shown is the path as a result prints it, and as an argument can have it.
-func (l location) shown() string { return printable(l.rel) }
-
-func printable(name string) string { return filename.Show(name) }
+func (l location) shown() string { return filename.Show(l.rel) }
 
 // fault turns an error of package os into one that tells what to do.
 func (l location) fault(op string, err error) error {
@@ -153,7 +151,7 @@ func (l location) checkDir(op string) error {
 // hint says what may have been meant by a path that does not exist.
 func (l location) hint() string {
 	if target, err := os.Readlink(l.abs); err == nil {
-		return "; it is a symbolic link to " + printable(target) + ", where nothing is"
+		return "; it is a symbolic link to " + filename.Show(target) + ", where nothing is"
 	}
 	if strings.ContainsAny(l.rel, "*?{") {
 		return "; a path holds no pattern: glob finds files by one"
@@ -167,7 +165,7 @@ func (l location) hint() string {
 		}
 		var near []string
 		for _, found := range nearby(name, names) {
-			near = append(near, printable(strings.TrimSuffix(l.rel, name)+found))
+			near = append(near, filename.Show(strings.TrimSuffix(l.rel, name)+found))
 		}
 		if len(near) > 0 {
 			return "; did you mean " + strings.Join(near, " or ") + "?"

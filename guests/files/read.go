@@ -230,7 +230,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 }
 
 // footer is the line below a page; in a raw one it would be part of the text.
-func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely []charset.Form) string {
+func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {
 		more := "more lines follow"
@@ -240,8 +240,8 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 		notes = append(notes, fmt.Sprintf("%s; to go on, call file_read with offset=%d", more, out.NextOffset))
 	}
 	switch {
-	case likely != nil:
-		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding, and give that to edits, too", either(likely)))
+	case likely != "":
+		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding, and give that to edits, too", likely))
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
 	case damaged:
@@ -258,17 +258,14 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	return "\n[" + strings.Join(notes, "; ") + "]"
 }
 
-// likelyOf is what a file may be in that is taken for Windows-1252, and nobody has said so.
-func likelyOf(enc, told charset.Encoding, part []byte) []charset.Form {
+// likelyOf names the encodings that a file may have, as "gbk or big5", if it is only taken for
+// Windows-1252.
+func likelyOf(enc, told charset.Encoding, part []byte) string {
 	if enc.Form != charset.Windows1252 || told.Form != "" {
-		return nil
+		return ""
 	}
-	return charset.Likely(part[:min(len(part), maxReadOutput)])
-}
-
-// either joins names of encodings.
-func either(forms []charset.Form) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(forms), "[]"), " ", " or ")
+	forms := fmt.Sprint(charset.Likely(part[:min(len(part), maxReadOutput)]))
+	return strings.ReplaceAll(strings.Trim(forms, "[]"), " ", " or ")
 }
 
 // numbered writes one line with its number. length is that of the whole line in the

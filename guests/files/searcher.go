@@ -97,8 +97,8 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	switch form := enc.Form; {
 	case form == charset.UTF8 || s.told.Form != "" && form != charset.Binary:
 	case form == charset.Windows1252:
-		if likely := likelyOf(enc, s.told, head); likely != nil {
-			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), either(likely))
+		if likely := likelyOf(enc, s.told, head); likely != "" {
+			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), likely)
 		}
 	case form == charset.Binary:
 		s.note = l.shown() + " is a binary file, and was not searched"

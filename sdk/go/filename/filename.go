@@ -13,9 +13,6 @@ import (
 
 // Show writes a path as text of one line.
 func Show(path string) string {
-	if isPlain(path) && !strings.Contains(path, `"`) {
-		return path
-	}
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
 		if !isPlain(part) || strings.HasPrefix(part, `"`) {
