@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -28,7 +29,7 @@ const (
 
 type patchArgs struct {
 	Patch          string            `json:"patch" desc:"All of the patch, from *** Begin Patch to *** End Patch."`
-	Encoding       string            `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
+	Encoding       charset.Encoding  `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 map[string]string `json:"expected_sha256,omitempty" desc:"SHA-256 of the files that are updated or deleted, by path. Filled in for you."`
 }
 
@@ -126,7 +127,7 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 }
 
 // prepare finds out what the file will be, and refuses what cannot be done.
-func (s *patchStep) prepare(wantHash, encoding string) error {
+func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
 		if err := s.to.mayCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (s *patchStep) prepare(wantHash, encoding string) error {
 		if strings.Contains(s.Text, "\x00") {
 			return holdsNUL("the new file", s.Text)
 		}
-		file, err := encode(s.l, []byte(s.Text), encoding)
+		file, err := encode(s.l, []byte(s.Text), told)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (s *patchStep) prepare(wantHash, encoding string) error {
 		}
 		return checkHash(s.l, info.Size(), wantHash)
 	}
-	t, err := readForEdit(s.l, wantHash, encoding)
+	t, err := readForEdit(s.l, wantHash, told)
 	switch {
 	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
 		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)

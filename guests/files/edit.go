@@ -26,12 +26,12 @@ const (
 )
 
 type editArgs struct {
-	Path           string `json:"path" desc:"The file."`
-	OldString      string `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
-	NewString      string `json:"new_string" desc:"The text to put in its place."`
-	ReplaceAll     bool   `json:"replace_all,omitempty" desc:"Replace every occurrence."`
-	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
-	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
+	Path           string           `json:"path" desc:"The file."`
+	OldString      string           `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
+	NewString      string           `json:"new_string" desc:"The text to put in its place."`
+	ReplaceAll     bool             `json:"replace_all,omitempty" desc:"Replace every occurrence."`
+	Encoding       charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
+	ExpectedSHA256 string           `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
 }
 
 type editResult struct {
@@ -114,10 +114,9 @@ func (t *text) edit(changes []change) (edited, error) {
 	if size == len(t.content) && bytes.Equal(e.content, t.content) {
 		return edited{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.l.shown()))
 	}
-	var lacks rune
-	var at int
-	if e.file, lacks, at = t.enc.Encode(e.content); at >= 0 {
-		return edited{}, notEncodable(t.l, t.enc, e.content, lacks, at)
+	var err error
+	if e.file, err = encode(t.l, e.content, t.enc); err != nil {
+		return edited{}, err
 	}
 	e.diff, e.sha256 = unifiedDiff(t.l.shown(), t.content, changes), hashOf(e.file)
 	return e, nil
@@ -129,12 +128,8 @@ func (t *text) tooLarge(what string, size int64) error {
 
 // readForEdit reads a file that has the hash, if one is wanted, in the encoding that the caller
 // names, if the file does not tell it.
-func readForEdit(l location, wantHash, encoding string) (*text, error) {
+func readForEdit(l location, wantHash string, told charset.Encoding) (*text, error) {
 	t := &text{l: l}
-	told, err := named(encoding)
-	if err != nil {
-		return nil, err
-	}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
 	}

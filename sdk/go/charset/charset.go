@@ -170,6 +170,9 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 // Encode writes text as the file has it, with its mark. It returns the first character
 // that the encoding lacks, and where it is; at is -1 if there is none.
 func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
+	if e == (Encoding{Form: UTF8}) || e == (Encoding{}) {
+		return text, 0, -1
+	}
 	raw = append(make([]byte, 0, len(e.Mark)+len(text)+len(text)/8), e.Mark...)
 	switch c := codec(e.Form); {
 	case e.Form == Windows1252:

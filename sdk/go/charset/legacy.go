@@ -3,6 +3,7 @@ package charset
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,14 +12,14 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// Names are some of the names that [Named] knows.
-const Names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
+// names are some of those that [Named] knows.
+const names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
 
 // aliases are names that the index lacks, of programs and Windows.
 var aliases = map[string]string{"cp932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5", "latin-1": "latin1"}
 
-// Named returns the encoding of a name, such as those that a web page can have. An empty name
-// is the zero value.
+// Named returns the encoding of a name, such as those that a web page can have, with the mark that
+// new files begin with. An empty name is the zero value.
 func Named(name string) (e Encoding, known bool) {
 	name = strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(name))
 	if name == "" {
@@ -33,7 +34,18 @@ func Named(name string) (e Encoding, known bool) {
 	case "iso-2022-jp", "replacement", "x-user-defined": // they would hide ASCII in other text
 		return Encoding{}, false
 	}
-	return Encoding{Form: Form(form)}, true
+	marks := map[Form]string{UTF16LE: "\xff\xfe", UTF16BE: "\xfe\xff"}
+	return Encoding{Form(form), marks[Form(form)]}, true
+}
+
+// UnmarshalText reads a name, as [Named].
+func (e *Encoding) UnmarshalText(name []byte) error {
+	is, known := Named(string(name))
+	if !known {
+		return fmt.Errorf("encoding %q is not known; write one of %s, or leave it out for UTF-8", name, names)
+	}
+	*e = is
+	return nil
 }
 
 // codec is nil for UTF-8 and Windows-1252, and for what is no text.

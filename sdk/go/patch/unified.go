@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,7 +36,7 @@ const nowhere = "/dev/null"
 // a line that no tool can obey.
 func (p *parser) diffFile() (File, error) {
 	f := File{Op: Update, Line: p.at + 1}
-	names, from := "", ""
+	names, from, to := "", "", ""
 	for ; p.at < len(p.lines) && !p.isPair(p.at); p.at++ {
 		m := above().FindStringSubmatch(p.line())
 		if m == nil || m[1] == "diff --git " && names != "" {
@@ -55,19 +54,39 @@ func (p *parser) diffFile() (File, error) {
 		case "rename from ":
 			from = diffPath(value)
 		case "rename to ":
-			f.MoveTo = diffPath(value)
+			to = diffPath(value)
 		}
 		if f.Mode != "" && f.Mode != Executable && f.Mode != Plain {
 			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(f.Mode))
 		}
 	}
-	if p.at < len(p.lines) && p.isPair(p.at) {
-		if err := p.pair(&f, from); err != nil {
-			return f, err
-		}
-	} else if f.Path = cmp.Or(from, sameName(names)); f.Path == "" {
-		at := min(p.at, len(p.lines)-1)
+	at, a, b := p.at, "", ""
+	if p.isPair(at) {
+		f.Line, p.at = at+1, at+2
+		a, b = diffPath(p.lines[at][4:]), diffPath(p.lines[at+1][4:])
+	}
+	switch {
+	case from != "" && to != "":
+		f.Op, f.Path, f.MoveTo = Update, from, to
+	case a == nowhere:
+		f.Op, f.Path = Add, strings.TrimPrefix(b, "b/")
+	case b == nowhere:
+		f.Op, f.Path = Delete, strings.TrimPrefix(a, "a/")
+	case a == b && a != "":
+		f.Path = a
+	case a != "":
+		f.Path = sameName(a + " " + b)
+	default:
+		f.Path = sameName(names)
+	}
+	switch {
+	case f.Path == "" && a == "" && b == "":
+		at = min(at, len(p.lines)-1)
 		return f, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
+	case f.Path == "":
+		return f, p.fault(at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
+	case f.Path == nowhere:
+		return f, p.fault(at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
 	}
 	for p.skipBlank(); p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.skipBlank() {
 		h, err := p.diffHunk()
@@ -98,40 +117,6 @@ func (p *parser) diffFile() (File, error) {
 		f.Hunks = nil // of a file that is deleted its hash says what it was
 	}
 	return f, nil
-}
-
-// pair reads the lines --- and +++. from is the old name of a file that moves.
-func (p *parser) pair(f *File, from string) error {
-	f.Line = p.at + 1
-	a, b := diffPath(p.lines[p.at][4:]), diffPath(p.lines[p.at+1][4:])
-	old, isA := strings.CutPrefix(a, "a/")
-	new, isB := strings.CutPrefix(b, "b/")
-	op := Update
-	switch nowhere {
-	case a:
-		op, f.Path = Add, new
-	case b:
-		op, f.Path = Delete, old
-	}
-	switch {
-	case op != Update && f.MoveTo != "", f.Op != Update && f.Op != op:
-		return p.fault(p.at, "%q and %q do not say the same as the lines above them; a patch is %s", cut(a), cut(b), Grammar)
-	case op != Update:
-	case from == old && f.MoveTo == new, from == a && f.MoveTo == b:
-		f.Path = from
-	case from == "" && f.MoveTo == "" && isA && isB && old == new:
-		f.Path = old
-	case from == "" && f.MoveTo == "" && a == b:
-		f.Path = a
-	default:
-		return p.fault(p.at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
-	}
-	if f.Path == "" || f.Path == nowhere {
-		return p.fault(p.at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
-	}
-	f.Op = op
-	p.at += 2
-	return nil
 }
 
 // sameName is the path in the line of git that names a file twice.
