@@ -216,7 +216,7 @@ func (s *patchStep) carryOut() error {
 		err = overwrite(s.to, s.edited.file)
 	}
 	if err == nil && s.Mode != "" && s.Op != patch.Delete {
-		// It has an effect outside WebAssembly only: the host sets the modes of a patch.
+		// In WebAssembly this has no effect: there the host sets the modes of a patch.
 		err = os.Chmod(s.to.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
 	}
 	if err != nil {

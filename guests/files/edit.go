@@ -126,8 +126,8 @@ func (t *text) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a file that has the hash, if one is wanted, in the encoding that the caller
-// names, if the file does not tell it.
+// readForEdit reads a file, and compares its hash if one is wanted. told is the encoding of a file
+// that does not tell its own.
 func readForEdit(l location, wantHash string, told charset.Encoding) (*text, error) {
 	t := &text{l: l}
 	if err := checkHashText(wantHash); err != nil {
@@ -164,7 +164,7 @@ func readForEdit(l location, wantHash string, told charset.Encoding) (*text, err
 		return nil, err
 	}
 	if likely := likelyOf(t.enc, told, raw); likely != "" {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), likely))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding, or windows-1252 if the text is Western", l.shown(), likely))
 	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {

@@ -38,7 +38,7 @@ func locate(path string) (location, error) {
 
 func endsInSlash(path string) bool { return len(path) > 1 && strings.HasSuffix(path, "/") }
 
-// mayCreate refuses to make a file of a path argument that only a directory can have.
+// mayCreate refuses a path argument that ends in a slash, as that of a file cannot.
 func (l location) mayCreate(path string) error {
 	if endsInSlash(path) {
 		return tool.InvalidInput("path %q ends in a slash, as only the path of a directory does: write %s/NAME for a file in it, or %s; directories are made on the way", path, l.shown(), l.shown())
@@ -92,7 +92,7 @@ func (l location) real() string {
 	return l.abs
 }
 
-// shown is the path as a result prints it, and as an argument can have it.
+// shown returns the path in the form that results print and arguments take.
 func (l location) shown() string { return filename.Show(l.rel) }
 
 // fault turns an error of package os into one that tells what to do.

@@ -228,7 +228,7 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	}
 	switch {
 	case likely != "":
-		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding, and give that to edits, too", likely))
+		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding set, and set it for edits, too", likely))
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
 	case damaged:

@@ -36,7 +36,7 @@ type searcher struct {
 	batchSize  int       // how many there are to be
 	begun      []batched // files that the host searches
 	own        *lines.Scanner
-	told       charset.Encoding // of files that are no UTF-8; the host does not know it
+	told       charset.Encoding // for files that are no UTF-8; if it is set, the host cannot search
 
 	out        strings.Builder
 	result     grepResult
@@ -220,7 +220,7 @@ func (s *searcher) scan(l location) error {
 		return err
 	}
 	text, err := readHashed(f, info.Size())
-	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else ASCII is found
+	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else only ASCII is found
 		text = plain
 	}
 	if err == nil {

@@ -78,7 +78,7 @@ func exclude(dir string) *File {
 	return Read(filepath.Join(git, "info", "exclude"), dir, nil)
 }
 
-// target returns the path that a file of git holds, or another one if it is no file.
+// target returns the path in a file of git, such as commondir, or otherwise if there is no such file.
 func target(name, otherwise string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -113,8 +113,8 @@ func Read(name, dir string, parent *File) *File {
 }
 
 // LoadAbove reads the .gitignore files that hold for dir, from the
-// outermost in: those of the work tree that dir is in, with its info/exclude, or, without
-// one, of the working directory and below.
+// outermost in: info/exclude and those of the work tree that dir is in, or, without one,
+// those of the working directory and below.
 func LoadAbove(dir, cwd string) *File {
 	var dirs []string // from dir up
 	top := 0

@@ -206,7 +206,7 @@ func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bo
 	return bufio.NewReaderSize(d, r.Size()), func() bool { return d.lossy }
 }
 
-// decoder notes whether something was no text of its encoding.
+// decoder notes whether it has read bytes that are no text in its encoding.
 type decoder struct {
 	r     io.Reader
 	lossy bool

@@ -15,7 +15,7 @@ import (
 // names are some of those that [Named] knows.
 const names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
 
-// aliases are names that the index lacks, of programs and Windows.
+// aliases has names of Windows and Python that the index lacks.
 var aliases = map[string]string{"cp932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5", "latin-1": "latin1"}
 
 // Named returns the encoding of a name, such as those that a web page can have, with the mark that
@@ -38,7 +38,7 @@ func Named(name string) (e Encoding, known bool) {
 	return Encoding{Form(form), marks[Form(form)]}, true
 }
 
-// UnmarshalText reads a name, as [Named].
+// UnmarshalText reads a name, as [Named] does.
 func (e *Encoding) UnmarshalText(name []byte) error {
 	is, known := Named(string(name))
 	if !known {
@@ -48,7 +48,7 @@ func (e *Encoding) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// codec is nil for UTF-8 and Windows-1252, and for what is no text.
+// codec returns nil for UTF-8 and Windows-1252, which need none, and for files that are no text.
 func codec(form Form) encoding.Encoding {
 	if form == UTF8 || form == Windows1252 {
 		return nil

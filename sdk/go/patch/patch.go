@@ -50,7 +50,7 @@ type File struct {
 	Op     Op
 	Path   string // as package filename writes it
 	MoveTo string // of an update; empty: it stays where it is
-	Mode   string // that a unified diff gives the file, [Executable] or [Plain]; empty: the one that it has
+	Mode   string // [Executable] or [Plain], as a unified diff says; empty: the mode stays
 	Line   int    // of the patch, where the section begins, counted from 1
 	Text   string // of a file that is added
 	Hunks  []Hunk // of an update
@@ -284,7 +284,7 @@ func (p *parser) hunk() (Hunk, error) {
 	return h, nil
 }
 
-// add adds the line that is read to a hunk.
+// add adds the current line to a hunk.
 func (p *parser) add(h *Hunk) error {
 	line := p.line()
 	switch {

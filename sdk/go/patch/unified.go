@@ -20,7 +20,7 @@ func (p *parser) isPair(at int) bool {
 	return at+1 < len(p.lines) && strings.HasPrefix(p.lines[at], "--- ") && strings.HasPrefix(p.lines[at+1], "+++ ")
 }
 
-// above are the lines that can stand above those names.
+// above matches the lines that can stand above those names.
 var above = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |` +
 		`new file mode |deleted file mode |old mode |new mode |rename from |rename to )(.*)`)
@@ -119,7 +119,7 @@ func (p *parser) diffFile() (File, error) {
 	return f, nil
 }
 
-// sameName is the path in the line of git that names a file twice.
+// sameName returns the path in a text that names a file twice, such as a/x b/x; else it is empty.
 func sameName(names string) string {
 	half := len(names) / 2 // where the blank is between two of one length
 	path := strings.TrimPrefix(diffPath(names[:half]), "a/")
@@ -129,7 +129,7 @@ func sameName(names string) string {
 	return path
 }
 
-// diffPath is a path without the time that may stand behind it. git writes an unusual one
+// diffPath returns a path without the time that may stand behind it. git writes an unusual path
 // in quotation marks.
 func diffPath(text string) string {
 	path, _, _ := strings.Cut(text, "\t")

@@ -27,8 +27,8 @@ type Process struct {
 	// all where they are go no further without an answer. Libraries of C take relative
 	// paths for absolute ones, and for both the preopen with the longest name that fits,
 	// so that the directory is one more, called ".", behind one for each mount. The
-	// library of Go, and shells, go by the variable PWD. That of Zig takes the first
-	// preopen for it, and gives that absolute paths, too.
+	// library of Go, and shells, go by the variable PWD. The library of Zig takes the
+	// first preopen for the working directory, and passes it absolute paths, too.
 	Cwd string
 }
 
