@@ -4,11 +4,9 @@ package pathname
 
 import (
 	"cmp"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -33,13 +31,6 @@ func Open(path string) string {
 	return path
 }
 
-var (
-	// expanded matches the beginning of a path that a shell replaces.
-	expanded = regexp.MustCompile(`^(~$|~[^/]*/+|[$%]\{?[A-Z][A-Z0-9_]*[}%]?($|/+))`)
-	// home matches the home directory that a directory is in.
-	home = regexp.MustCompile(`^/(home|Users)/[^/]+`)
-)
-
 // Read returns the absolute path, to be opened, that an argument names from the directory cwd.
 func Read(arg, cwd string) (string, error) {
 	name := Open(filename.Parse(arg))
@@ -58,8 +49,8 @@ func Read(arg, cwd string) (string, error) {
 	}
 	plain := strings.TrimSpace(name)
 	slashed := strings.ReplaceAll(plain, `\`, "/")
-	start := expanded.FindString(slashed)
-	first := strings.TrimRight(start, "/")
+	first, rest, more := strings.Cut(slashed, "/")
+	isVariable := first != "" && strings.Contains("$%", first[:1]) && first == strings.ToUpper(first) && first != strings.ToLower(first)
 	why, write := "", slashed
 	switch {
 	case len(plain) > 1 && strings.Contains("\"'`", plain[:1]) && strings.HasSuffix(plain, plain[:1]):
@@ -67,17 +58,19 @@ func Read(arg, cwd string) (string, error) {
 		if text, err := strconv.Unquote(plain); err == nil {
 			write = text
 		}
-	case strings.HasPrefix(slashed, "file:/"):
-		why, write = "is a URL", strings.TrimPrefix(slashed, "file:")
-		if u, err := url.Parse(slashed); err == nil {
-			write = u.Path
+	case first == "file:" && more:
+		why, write = "is a URL", "/"+strings.TrimLeft(strings.TrimPrefix(rest, "/localhost"), "/")
+		if text, err := strconv.Unquote(`"` + strings.ReplaceAll(write, "%", `\x`) + `"`); err == nil {
+			write = text
 		}
-	case start != "" && !isThere(first):
-		why, write = "begins with "+first+", which no tool expands (./ in front means a directory of that name)", slashed[len(start):]
-		if dir := home.FindString(cwd); dir != "" && (first == "~" || strings.Contains(first, "HOME") || strings.Contains(first, "USERPROFILE")) {
-			write = path.Join(dir, write)
+	case (first == "~" || isVariable || more && strings.HasPrefix(first, "~")) && !isThere(first):
+		why, write = "begins with "+first+", which no tool expands (./ in front means a directory of that name)", strings.TrimLeft(rest, "/")
+		dirs := strings.Split(cwd, "/")
+		isHome := first == "~" || strings.Contains(first, "HOME") || strings.Contains(first, "USERPROFILE")
+		if isHome && len(dirs) > 2 && (dirs[1] == "home" || dirs[1] == "Users") {
+			write = path.Join("/", dirs[1], dirs[2], write)
 		}
-	case len(slashed) > 2 && slashed[1:3] == ":/":
+	case len(first) == 2 && first[1] == ':' && more:
 		why, write = "is one of Windows, and there are no drives", path.Base(slashed)
 	case slashed != name:
 		why = "has backslashes or white space around it"
