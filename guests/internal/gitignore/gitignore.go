@@ -49,25 +49,19 @@ func load(dir string, parent *File) *File {
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return parent
 	}
-	return Read(name, dir, parent)
+	return read(name, dir, parent)
 }
 
 // Among reads the .gitignore file of dir, which has these entries. It returns parent
-// when there is none.
+// when there is none. If dir has a repository of its own, the files above it do not hold.
 func Among(entries search.Listing, dir string, parent *File) *File {
-	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == fileName && e.Type.IsRegular() }) {
-		return Read(filepath.Join(dir, fileName), dir, parent)
-	}
-	return parent
-}
-
-// Enter is [Among] for a directory that a walk goes into. If it has a repository of its own, the
-// files above it do not hold.
-func Enter(entries search.Listing, dir string, parent *File) *File {
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
 		parent = exclude(dir)
 	}
-	return Among(entries, dir, parent)
+	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == fileName && e.Type.IsRegular() }) {
+		return read(filepath.Join(dir, fileName), dir, parent)
+	}
+	return parent
 }
 
 // exclude reads info/exclude of the repository whose work tree dir is.
@@ -75,7 +69,7 @@ func exclude(dir string) *File {
 	git := filepath.Join(dir, ".git")
 	git = target(git, git) // of a linked work tree it is a file
 	git = target(filepath.Join(git, "commondir"), git)
-	return Read(filepath.Join(git, "info", "exclude"), dir, nil)
+	return read(filepath.Join(git, "info", "exclude"), dir, nil)
 }
 
 // target returns the path in a file of git, such as commondir, or otherwise if there is no such file.
@@ -96,9 +90,9 @@ func target(name, otherwise string) string {
 	return filepath.Join(filepath.Dir(name), to)
 }
 
-// Read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
+// read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
 // parent when there are none.
-func Read(name, dir string, parent *File) *File {
+func read(name, dir string, parent *File) *File {
 	f, err := os.Open(name)
 	if err != nil {
 		return parent
