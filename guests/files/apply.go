@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -28,7 +29,7 @@ const (
 
 type patchArgs struct {
 	Patch          string            `json:"patch" desc:"All of the patch, from *** Begin Patch to *** End Patch."`
-	Encoding       string            `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
+	Encoding       charset.Encoding  `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
 	ExpectedSHA256 map[string]string `json:"expected_sha256,omitempty" desc:"SHA-256 of the files that are updated or deleted, by path. Filled in for you."`
 }
 
@@ -80,12 +81,8 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 		if err := s.carryOut(); err != nil {
 			return patchResult{}, err
 		}
-		name := s.Path
-		if s.MoveTo != "" {
-			name = s.MoveTo
-		}
 		if s.Op != patch.Delete {
-			out.SHA256[name] = s.edited.sha256
+			out.SHA256[cmp.Or(s.MoveTo, s.Path)] = s.edited.sha256
 		}
 		did, _, more := strings.Cut(s.did, "\n")
 		if more && text.Len() < maxPatchDiff {
@@ -118,13 +115,8 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	for _, l := range names {
 		real := l.real()
 		if other := named[real]; other != nil {
-			how := "put all hunks of a file below one header"
-			switch {
-			case s.MoveTo != "" || other.MoveTo != "":
-				how = "a file that moves has its hunks below *** Move to, and nothing else may be where it comes from or goes to"
-			case s.Op == patch.Add && other.Op == patch.Add:
-				how = "leave out one of the two"
-			case s.Op == patch.Add || other.Op == patch.Add:
+			how := "put all that the patch does with a file below one header"
+			if s.Op == patch.Delete && other.Op == patch.Add || s.Op == patch.Add && other.Op == patch.Delete {
 				how = "to change a file leave out its deletion, and put hunks below *** Update File; file_write replaces all of it"
 			}
 			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: %s", l.shown(), other.Line, s.Line, how))
@@ -135,7 +127,7 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 }
 
 // prepare finds out what the file will be, and refuses what cannot be done.
-func (s *patchStep) prepare(wantHash, encoding string) error {
+func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
 		if err := s.to.mayCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
 			return err
@@ -154,7 +146,7 @@ func (s *patchStep) prepare(wantHash, encoding string) error {
 		if strings.Contains(s.Text, "\x00") {
 			return holdsNUL("the new file", s.Text)
 		}
-		file, err := encode(s.l, []byte(s.Text), encoding)
+		file, err := encode(s.l, []byte(s.Text), told)
 		if err != nil {
 			return err
 		}
@@ -175,7 +167,7 @@ func (s *patchStep) prepare(wantHash, encoding string) error {
 		}
 		return checkHash(s.l, info.Size(), wantHash)
 	}
-	t, err := readForEdit(s.l, wantHash, encoding)
+	t, err := readForEdit(s.l, wantHash, told)
 	switch {
 	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
 		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)
@@ -224,7 +216,7 @@ func (s *patchStep) carryOut() error {
 		err = overwrite(s.to, s.edited.file)
 	}
 	if err == nil && s.Mode != "" && s.Op != patch.Delete {
-		// It has an effect outside WebAssembly only: the host sets the modes of a patch.
+		// In WebAssembly this has no effect: there the host sets the modes of a patch.
 		err = os.Chmod(s.to.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
 	}
 	if err != nil {
@@ -247,10 +239,6 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			return nil, "", err
 		}
 		old := h.Old()
-		atEnd := h.End || h.NoOldEnd || h.NoNewEnd
-		if h.NoOldEnd && bytes.HasSuffix(t.content, []byte("\n")) {
-			return nil, "", tool.Coded("NO_MATCH", tool.InvalidInput("%s does not fit: it says that the file has no newline at its end, and there is one; nothing was changed", where))
-		}
 		if len(old) == 0 {
 			if !h.End && len(t.content) > 0 {
 				return nil, "", tool.Coded("INVALID_PATCH", tool.InvalidInput("%s only adds lines and does not say where: give the line above them as context, or *** End of File behind them to append", where))
@@ -259,9 +247,9 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 			changes, pos = append(changes, t.changesOf(h, from)...), from
 			continue
 		}
-		found := t.find(from, old, lineIs, atEnd)
+		found := t.find(from, old, lineIs, h.End)
 		if len(found) == 0 {
-			if found = t.find(from, old, lineIsNearly, atEnd); len(found) == 1 {
+			if found = t.find(from, old, lineIsNearly, h.End); len(found) == 1 {
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}
 			sure = false // one place or none
@@ -372,17 +360,12 @@ func (t *text) whyNot(h patch.Hunk, old []string, from int) string {
 			added = append(added, line[1:])
 		}
 	}
-	atEnd := h.End || h.NoOldEnd || h.NoNewEnd
-	if atEnd {
+	if h.End {
 		if found := t.find(from, old, lineIs, false); len(found) > 0 {
-			mark := "*** End of File"
-			if !h.End {
-				mark = `end of the file, as "\ No newline at end of file" says`
-			}
-			return fmt.Sprintf("; they are at line %s, which is not the %s", t.linesAt(found), mark)
+			return fmt.Sprintf("; they are at line %s, and the patch says that the file ends with them", t.linesAt(found))
 		}
 	}
-	if found := t.find(0, old, lineIs, atEnd); len(found) > 0 {
+	if found := t.find(0, old, lineIs, h.End); len(found) > 0 {
 		return fmt.Sprintf("; they are at line %s: hunks stand in the order of the file, and below their @@", t.linesAt(found))
 	}
 	if found := t.find(0, added, lineIs, false); len(found) > 0 && len(added) > 0 {

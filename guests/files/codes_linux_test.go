@@ -150,7 +150,7 @@ func TestCodes(t *testing.T) {
 		add(tool, "NO_SPACE", "a full disk", func() error { return onFullDisk(t, func() error { return tools[tool]("big") }) })
 	}
 	add("file_write", "NOT_ENCODABLE", "a character that the encoding cannot have", func() error {
-		return errOf(fileWrite(t.Context(), writeArgs{Path: "new", Content: "→", Encoding: "koi8-r"}))
+		return errOf(fileWrite(t.Context(), writeArgs{Path: "new", Content: "→", Encoding: encodingOf("koi8-r")}))
 	})
 	of("file_edit", "NOT_UNIQUE", "twice")
 	of("file_edit", "NO_MATCH", "long")

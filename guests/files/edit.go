@@ -26,12 +26,12 @@ const (
 )
 
 type editArgs struct {
-	Path           string `json:"path" desc:"The file."`
-	OldString      string `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
-	NewString      string `json:"new_string" desc:"The text to put in its place."`
-	ReplaceAll     bool   `json:"replace_all,omitempty" desc:"Replace every occurrence."`
-	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
-	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
+	Path           string           `json:"path" desc:"The file."`
+	OldString      string           `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
+	NewString      string           `json:"new_string" desc:"The text to put in its place."`
+	ReplaceAll     bool             `json:"replace_all,omitempty" desc:"Replace every occurrence."`
+	Encoding       charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
+	ExpectedSHA256 string           `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
 }
 
 type editResult struct {
@@ -114,10 +114,9 @@ func (t *text) edit(changes []change) (edited, error) {
 	if size == len(t.content) && bytes.Equal(e.content, t.content) {
 		return edited{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.l.shown()))
 	}
-	var lacks rune
-	var at int
-	if e.file, lacks, at = t.enc.Encode(e.content); at >= 0 {
-		return edited{}, notEncodable(t.l, t.enc, e.content, lacks, at)
+	var err error
+	if e.file, err = encode(t.l, e.content, t.enc); err != nil {
+		return edited{}, err
 	}
 	e.diff, e.sha256 = unifiedDiff(t.l.shown(), t.content, changes), hashOf(e.file)
 	return e, nil
@@ -127,14 +126,10 @@ func (t *text) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a file that has the hash, if one is wanted, in the encoding that the caller
-// names, if the file does not tell it.
-func readForEdit(l location, wantHash, encoding string) (*text, error) {
+// readForEdit reads a file, and compares its hash if one is wanted. told is the encoding of a file
+// that does not tell its own.
+func readForEdit(l location, wantHash string, told charset.Encoding) (*text, error) {
 	t := &text{l: l}
-	told, err := named(encoding)
-	if err != nil {
-		return nil, err
-	}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
 	}
@@ -168,8 +163,8 @@ func readForEdit(l location, wantHash, encoding string) (*text, error) {
 	if err := refuse(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	if likely := likelyOf(t.enc, told, raw); likely != nil {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding; it is windows-1252 if that reads right", l.shown(), either(likely)))
+	if likely := likelyOf(t.enc, told, raw); likely != "" {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding, or windows-1252 if the text is Western", l.shown(), likely))
 	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
@@ -315,50 +310,44 @@ func nearMiss(content []byte, what string, old []string) string {
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
 }
 
-// alike says where a text is in the content but for characters that look like others or that
-// do not show, and which is the first.
+// alike finds a text in the content although some characters only look like those of the text, or
+// do not show. It names the first of them.
 func alike(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(looks(want))
-	if wanted == "" || len(have) > maxLooked {
-		return ""
-	}
-	at := strings.Index(looks(have), wanted)
-	if at < 0 {
+	at := strings.Index(looks(have[:min(len(have), maxLooked)]), wanted)
+	if wanted == "" || at < 0 {
 		return ""
 	}
 	for at > 0 {
 		r, size := utf8.DecodeRuneInString(have)
 		at, have = at-len(look(r)), have[size:]
 	}
-	blank := func(r rune) bool { return r == '\n' || look(r) == "" }
-	have, want = strings.TrimLeftFunc(have, blank), strings.TrimLeftFunc(want, blank)
-	same := 0
-	for same < min(len(have), len(want)) && have[same] == want[same] {
-		same++
+	isBlank := func(r rune) bool { return r == '\n' || look(r) == "" }
+	have, want = strings.TrimLeftFunc(have, isBlank), strings.TrimLeftFunc(want, isBlank)
+	for have != "" && want != "" {
+		is, size := utf8.DecodeRuneInString(have)
+		wanted, wantedSize := utf8.DecodeRuneInString(want)
+		if is != wanted {
+			break
+		}
+		have, want = have[size:], want[wantedSize:]
 	}
-	if same == len(want) {
+	if want == "" {
 		return "" // only blanks in front differ
 	}
-	for same > 0 && !utf8.RuneStart(want[same]) {
-		same--
-	}
-	at = len(content) - len(have) + same
-	start := linesBack(content, at, 0)
-	line, _ := cut(trimEnding(content[start:linesOn(content, at, 1)]), maxDiffLine)
-	is, given := character.FindString(have[same:]), character.FindString(want[same:])
-	if blank := " \t"; len(bytes.Trim(content[start:at], blank)) == 0 && (strings.Trim(is, blank) == "" || strings.Trim(given, blank) == "") {
-		return "" // the same
-	}
-	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, given, []rune(given))
+	at = len(content) - len(have)
+	line, _ := cut(trimEnding(content[linesBack(content, at, 0):linesOn(content, at, 1)]), maxDiffLine)
+	is, wanted := character.FindString(have), character.FindString(want)
+	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 
-// maxLooked limits the bytes of a file that are compared by their looks, which takes long.
+// maxLooked limits the bytes of a file that are compared by their looks, which is slow.
 const maxLooked = 1 << 20
 
-// character is one with its accents.
+// character matches a character with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
-// looks is a text as it looks, without blanks and what does not show.
+// looks returns a text as it looks, without blanks and characters that do not show.
 func looks(text string) string {
 	var out strings.Builder
 	for _, r := range text {

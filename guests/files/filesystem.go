@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/sdk/go/charset"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
@@ -76,7 +77,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	if out.Size != nil {
 		out.Output = fmt.Sprintf("%s: file of %d bytes, modified %s", l.shown(), *out.Size, out.Modified)
 	} else if out.Target != "" {
-		out.Output += ", leads to " + printable(out.Target)
+		out.Output += ", leads to " + filename.Show(out.Target)
 	}
 	return out, nil
 }

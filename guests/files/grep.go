@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
@@ -22,16 +23,16 @@ const (
 )
 
 type grepArgs struct {
-	Pattern         string `json:"pattern" desc:"An RE2 regular expression; searched as it is when it is not valid."`
-	Path            string `json:"path,omitempty" desc:"The directory or file to search." default:"."`
-	FileFilter      string `json:"file_filter,omitempty" desc:"Only files that match this glob pattern, such as *.go or src/**/*.ts."`
-	FixedStrings    bool   `json:"fixed_strings,omitempty" desc:"Search for the pattern as it is."`
-	IgnoreCase      bool   `json:"ignore_case,omitempty" desc:"Take upper and lower case as equal."`
-	Context         int    `json:"context,omitempty" desc:"How many lines to show before and after each match." min:"0" max:"20"`
-	MaxResults      int    `json:"max_results,omitempty" desc:"How many matching lines to return." min:"1" max:"1000" default:"200"`
-	Encoding        string `json:"encoding,omitempty" desc:"Of files that are no UTF-8, such as gbk."`
-	IncludeHidden   bool   `json:"include_hidden,omitempty" desc:"Search hidden files and directories too; .git never."`
-	IgnoreGitignore bool   `json:"ignore_gitignore,omitempty" desc:"Search what .gitignore excludes too."`
+	Pattern         string           `json:"pattern" desc:"An RE2 regular expression; searched as it is when it is not valid."`
+	Path            string           `json:"path,omitempty" desc:"The directory or file to search." default:"."`
+	FileFilter      string           `json:"file_filter,omitempty" desc:"Only files that match this glob pattern, such as *.go or src/**/*.ts."`
+	FixedStrings    bool             `json:"fixed_strings,omitempty" desc:"Search for the pattern as it is."`
+	IgnoreCase      bool             `json:"ignore_case,omitempty" desc:"Take upper and lower case as equal."`
+	Context         int              `json:"context,omitempty" desc:"How many lines to show before and after each match." min:"0" max:"20"`
+	MaxResults      int              `json:"max_results,omitempty" desc:"How many matching lines to return." min:"1" max:"1000" default:"200"`
+	Encoding        charset.Encoding `json:"encoding,omitzero" desc:"Of files that are no UTF-8, such as gbk."`
+	IncludeHidden   bool             `json:"include_hidden,omitempty" desc:"Search hidden files and directories too; .git never."`
+	IgnoreGitignore bool             `json:"ignore_gitignore,omitempty" desc:"Search what .gitignore excludes too."`
 }
 
 type grepResult struct {
@@ -59,12 +60,8 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 		return grepResult{}, l.fault("search", err)
 	}
 	expr, note := exprOf(in)
-	told, err := named(in.Encoding)
-	if err != nil {
-		return grepResult{}, err
-	}
 	s := &searcher{
-		told:    told,
+		told:    in.Encoding,
 		expr:    expr,
 		context: min(max(in.Context, 0), maxGrepContext),
 		limit:   min(max(in.MaxResults, 1), maxGrepResults),

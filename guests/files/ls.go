@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
@@ -153,13 +154,13 @@ func table(dir location, entries []lsEntry) string {
 		if e.kind == "FILE" {
 			size = humanSize(e.size)
 		}
-		name := printable(e.name)
+		name := filename.Show(e.name)
 		switch e.kind {
 		case "DIR":
 			name += "/"
 		case "LINK":
 			if target, err := os.Readlink(dir.childPath(e.name)); err == nil {
-				name += " -> " + printable(target)
+				name += " -> " + filename.Show(target)
 			}
 		}
 		if !e.mtime.IsZero() {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // noFiles says why a pattern for names may have found nothing.
@@ -12,11 +14,11 @@ func noFiles(pattern, path string) string {
 	case strings.Contains(pattern, "**"):
 		return "nothing matches; what .gitignore excludes is left out, and so is .git"
 	case !strings.Contains(pattern, "/"):
-		return fmt.Sprintf("nothing in %s itself matches; with %s directories below it are searched too", printable(path), printable(below))
+		return fmt.Sprintf("nothing in %s itself matches; with %s directories below it are searched too", filename.Show(path), filename.Show(below))
 	case strings.ContainsAny(pattern, "*?[{"):
-		return fmt.Sprintf("nothing matches; * stays within one directory and ** crosses directories, as in %s", printable(below))
+		return fmt.Sprintf("nothing matches; * stays within one directory and ** crosses directories, as in %s", filename.Show(below))
 	default:
-		return fmt.Sprintf("there is no such file; %s looks for the name everywhere", printable(below))
+		return fmt.Sprintf("there is no such file; %s looks for the name everywhere", filename.Show(below))
 	}
 }
 

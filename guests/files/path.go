@@ -38,7 +38,7 @@ func locate(path string) (location, error) {
 
 func endsInSlash(path string) bool { return len(path) > 1 && strings.HasSuffix(path, "/") }
 
-// mayCreate refuses to make a file of a path argument that only a directory can have.
+// mayCreate refuses a path argument that ends in a slash, as that of a file cannot.
 func (l location) mayCreate(path string) error {
 	if endsInSlash(path) {
 		return tool.InvalidInput("path %q ends in a slash, as only the path of a directory does: write %s/NAME for a file in it, or %s; directories are made on the way", path, l.shown(), l.shown())
@@ -92,10 +92,8 @@ func (l location) real() string {
 	return l.abs
 }
 
-// shown is the path as a result prints it, and as an argument can have it.
-func (l location) shown() string { return printable(l.rel) }
-
-func printable(name string) string { return filename.Show(name) }
+// shown returns the path in the form that results print and arguments take.
+func (l location) shown() string { return filename.Show(l.rel) }
 
 // fault turns an error of package os into one that tells what to do.
 func (l location) fault(op string, err error) error {
@@ -153,7 +151,7 @@ func (l location) checkDir(op string) error {
 // hint says what may have been meant by a path that does not exist.
 func (l location) hint() string {
 	if target, err := os.Readlink(l.abs); err == nil {
-		return "; it is a symbolic link to " + printable(target) + ", where nothing is"
+		return "; it is a symbolic link to " + filename.Show(target) + ", where nothing is"
 	}
 	if strings.ContainsAny(l.rel, "*?{") {
 		return "; a path holds no pattern: glob finds files by one"
@@ -167,7 +165,7 @@ func (l location) hint() string {
 		}
 		var near []string
 		for _, found := range nearby(name, names) {
-			near = append(near, printable(strings.TrimSuffix(l.rel, name)+found))
+			near = append(near, filename.Show(strings.TrimSuffix(l.rel, name)+found))
 		}
 		if len(near) > 0 {
 			return "; did you mean " + strings.Join(near, " or ") + "?"

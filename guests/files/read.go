@@ -26,11 +26,11 @@ const (
 )
 
 type readArgs struct {
-	Path     string `json:"path" desc:"The file."`
-	Offset   int    `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
-	Limit    int    `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
-	Encoding string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
-	Raw      bool   `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
+	Path     string           `json:"path" desc:"The file."`
+	Offset   int              `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
+	Limit    int              `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
+	Encoding charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
+	Raw      bool             `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
 }
 
 type readResult struct {
@@ -49,10 +49,6 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 		return readResult{}, tool.InvalidInput("path is empty")
 	}
 	l, err := locate(in.Path)
-	if err != nil {
-		return readResult{}, err
-	}
-	told, err := named(in.Encoding)
 	if err != nil {
 		return readResult{}, err
 	}
@@ -78,9 +74,9 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	if out, ok, err := readImage(f, info.Size(), l); ok || err != nil {
 		return out, err
 	}
-	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size(), told: told}
+	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size(), told: in.Encoding}
 	if p.offset < 0 {
-		if p.offset, err = fromEnd(ctx, f, l, -in.Offset, told); err != nil {
+		if p.offset, err = fromEnd(ctx, f, l, -in.Offset, in.Encoding); err != nil {
 			return readResult{}, l.faultOf("read", err)
 		}
 	}
@@ -104,15 +100,6 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int, told charset.En
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return lines - n + 1, err
-}
-
-// named is the encoding that an argument names; the zero value if it is empty.
-func named(name string) (charset.Encoding, error) {
-	e, known := charset.Named(name)
-	if !known {
-		return e, tool.InvalidInput("encoding %q is not known; write one of %s, or leave it out for UTF-8", name, charset.Names)
-	}
-	return e, nil
 }
 
 // openText tells the encoding of a file, and returns what reads it behind its mark.
@@ -230,7 +217,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 }
 
 // footer is the line below a page; in a raw one it would be part of the text.
-func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely []charset.Form) string {
+func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {
 		more := "more lines follow"
@@ -240,8 +227,8 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 		notes = append(notes, fmt.Sprintf("%s; to go on, call file_read with offset=%d", more, out.NextOffset))
 	}
 	switch {
-	case likely != nil:
-		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding, and give that to edits, too", either(likely)))
+	case likely != "":
+		notes = append(notes, fmt.Sprintf("the file is no UTF-8, and may be %s: read it again with encoding set, and set it for edits, too", likely))
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
 	case damaged:
@@ -258,17 +245,14 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	return "\n[" + strings.Join(notes, "; ") + "]"
 }
 
-// likelyOf is what a file may be in that is taken for Windows-1252, and nobody has said so.
-func likelyOf(enc, told charset.Encoding, part []byte) []charset.Form {
+// likelyOf names the encodings that a file may have, as "gbk or big5", if it is only taken for
+// Windows-1252.
+func likelyOf(enc, told charset.Encoding, part []byte) string {
 	if enc.Form != charset.Windows1252 || told.Form != "" {
-		return nil
+		return ""
 	}
-	return charset.Likely(part[:min(len(part), maxReadOutput)])
-}
-
-// either joins names of encodings.
-func either(forms []charset.Form) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(forms), "[]"), " ", " or ")
+	forms := fmt.Sprint(charset.Likely(part[:min(len(part), maxReadOutput)]))
+	return strings.ReplaceAll(strings.Trim(forms, "[]"), " ", " or ")
 }
 
 // numbered writes one line with its number. length is that of the whole line in the

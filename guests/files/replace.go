@@ -7,25 +7,26 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/charset"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
 type replaceArgs struct {
-	Path           string `json:"path" desc:"The file."`
-	LineStart      int    `json:"line_start" desc:"The first line to replace, counted from 1." min:"1"`
-	LineEnd        int    `json:"line_end" desc:"The last line to replace; line_start for one line." min:"1"`
-	NewContent     string `json:"new_content" desc:"The lines to put in their place, without line numbers; empty removes them."`
-	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
-	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line numbers are of. Filled in for you."`
+	Path           string           `json:"path" desc:"The file."`
+	LineStart      int              `json:"line_start" desc:"The first line to replace, counted from 1." min:"1"`
+	LineEnd        int              `json:"line_end" desc:"The last line to replace; line_start for one line." min:"1"`
+	NewContent     string           `json:"new_content" desc:"The lines to put in their place, without line numbers; empty removes them."`
+	Encoding       charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
+	ExpectedSHA256 string           `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line numbers are of. Filled in for you."`
 }
 
 type insertArgs struct {
-	Path           string `json:"path" desc:"The file."`
-	LineStart      int    `json:"line_start" desc:"The line to insert before, counted from 1; one more than the file has appends." min:"1"`
-	LineEnd        int    `json:"line_end,omitempty" desc:"Leave it out, or repeat line_start." min:"1"`
-	NewContent     string `json:"new_content" desc:"The lines to insert, without line numbers."`
-	Encoding       string `json:"encoding,omitempty" desc:"Of a file that is no UTF-8, such as gbk."`
-	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line number is of. Filled in for you."`
+	Path           string           `json:"path" desc:"The file."`
+	LineStart      int              `json:"line_start" desc:"The line to insert before, counted from 1; one more than the file has appends." min:"1"`
+	LineEnd        int              `json:"line_end,omitempty" desc:"Leave it out, or repeat line_start." min:"1"`
+	NewContent     string           `json:"new_content" desc:"The lines to insert, without line numbers."`
+	Encoding       charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
+	ExpectedSHA256 string           `json:"expected_sha256,omitempty" desc:"SHA-256 of the content that the line number is of. Filled in for you."`
 }
 
 type linesResult struct {
@@ -83,7 +84,7 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 
 // editLines makes one change of whole lines: so many old ones, from the first on. choose
 // is told how many there are, and says what is done.
-func editLines(path, wantHash, encoding string, first, old int, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
+func editLines(path, wantHash string, told charset.Encoding, first, old int, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
 		return linesResult{}, tool.InvalidInput("path is empty")
 	}
@@ -91,7 +92,7 @@ func editLines(path, wantHash, encoding string, first, old int, choose func(t *t
 	if err != nil {
 		return linesResult{}, err
 	}
-	t, err := readForEdit(l, wantHash, encoding)
+	t, err := readForEdit(l, wantHash, told)
 	if err != nil {
 		return linesResult{}, err
 	}

@@ -36,7 +36,7 @@ type searcher struct {
 	batchSize  int       // how many there are to be
 	begun      []batched // files that the host searches
 	own        *lines.Scanner
-	told       charset.Encoding // of files that are no UTF-8; the host does not know it
+	told       charset.Encoding // for files that are no UTF-8; if it is set, the host cannot search
 
 	out        strings.Builder
 	result     grepResult
@@ -97,8 +97,8 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	switch form := enc.Form; {
 	case form == charset.UTF8 || s.told.Form != "" && form != charset.Binary:
 	case form == charset.Windows1252:
-		if likely := likelyOf(enc, s.told, head); likely != nil {
-			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), either(likely))
+		if likely := likelyOf(enc, s.told, head); likely != "" {
+			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), likely)
 		}
 	case form == charset.Binary:
 		s.note = l.shown() + " is a binary file, and was not searched"
@@ -220,7 +220,7 @@ func (s *searcher) scan(l location) error {
 		return err
 	}
 	text, err := readHashed(f, info.Size())
-	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else ASCII is found
+	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else only ASCII is found
 		text = plain
 	}
 	if err == nil {

@@ -101,7 +101,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 		}
 		inner := ignore
 		if !w.gitignored {
-			inner = gitignore.Enter(below, l.abs, ignore)
+			inner = gitignore.Among(below, l.abs, ignore)
 		}
 		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err

@@ -20,10 +20,10 @@ import (
 )
 
 type writeArgs struct {
-	Path           string `json:"path" desc:"The file."`
-	Content        string `json:"content" desc:"The file's whole new content."`
-	Encoding       string `json:"encoding,omitempty" desc:"To write in, if not UTF-8, such as gbk."`
-	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Write only if the file's present content has this SHA-256, as file_read returned it."`
+	Path           string           `json:"path" desc:"The file."`
+	Content        string           `json:"content" desc:"The file's whole new content."`
+	Encoding       charset.Encoding `json:"encoding,omitzero" desc:"To write in, if not UTF-8, such as gbk."`
+	ExpectedSHA256 string           `json:"expected_sha256,omitempty" desc:"Write only if the file's present content has this SHA-256, as file_read returned it."`
 }
 
 type writeResult struct {
@@ -85,25 +85,14 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	return out, nil
 }
 
-// encode makes text of a tool what a new file has. UTF-16 begins with its mark.
-func encode(l location, text []byte, encoding string) ([]byte, error) {
-	enc, err := named(encoding)
-	switch {
-	case err != nil || enc.Form == "" || enc.Form == charset.UTF8:
-		return text, err
-	case enc.Form == charset.UTF16LE, enc.Form == charset.UTF16BE:
-		text = append([]byte("\uFEFF"), text...)
-	}
+// encode turns text of a tool into the bytes of a file.
+func encode(l location, text []byte, enc charset.Encoding) ([]byte, error) {
 	raw, lacks, at := enc.Encode(text)
 	if at >= 0 {
-		return nil, notEncodable(l, enc, text, lacks, at)
+		return nil, tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
+			l.shown(), enc, lacks, lacks, 1+bytes.Count(text[:at], []byte("\n"))))
 	}
 	return raw, nil
-}
-
-func notEncodable(l location, enc charset.Encoding, text []byte, lacks rune, at int) error {
-	return tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
-		l.shown(), enc, lacks, lacks, 1+bytes.Count(text[:at], []byte("\n"))))
 }
 
 // holdsNUL refuses text that an argument would put into a file: with a NUL byte in it,
@@ -114,7 +103,7 @@ func holdsNUL(argument, text string) error {
 }
 
 // formLost says what the file has that its new content has not, and that nobody sees.
-func formLost(l location, content []byte, encoding string) string {
+func formLost(l location, content []byte, told charset.Encoding) string {
 	f, err := os.Open(l.abs)
 	if err != nil {
 		return ""
@@ -124,7 +113,6 @@ func formLost(l location, content []byte, encoding string) string {
 	if err != nil {
 		return ""
 	}
-	told, _ := named(encoding) // it was
 	switch enc := charset.Of(head).Told(told, head); {
 	case enc.Form == charset.Binary, enc.Form == told.Form:
 	case enc.Form != charset.UTF8:

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -50,10 +49,6 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
 	}
 	s := &scan{call: c, index: x, seen: make([]bool, len(x.Entries)), same: make([]bool, len(x.Entries))}
-	var ignore *gitignore.File
-	if untracked {
-		ignore = gitignore.Read(filepath.Join(c.CommonDir, "info", "exclude"), c.Worktree, nil)
-	}
 	if err := s.compareTimes(); err != nil {
 		return nil, err
 	}
@@ -65,7 +60,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 		return nil, repo.Unsupported("the files of %s are not visible here, but only its git directory is; grant the directory with --mount; "+
 			"log, show, and diff with staged or A..B, work", show(c.Worktree))
 	}
-	if err := s.dir("", entries, 0, len(x.Entries), untracked, ignore); err != nil {
+	if err := s.dir("", entries, 0, len(x.Entries), untracked, nil); err != nil {
 		return nil, err
 	}
 	for i, seen := range s.seen {

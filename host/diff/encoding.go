@@ -30,16 +30,15 @@ func decoded(data []byte, told string) (text, encoding string, ok bool) {
 	if !ok || !utf8.Valid(raw) || wide && hasLines(data[len(e.Mark):]) || !wide && bytes.IndexByte(data, 0) >= 0 {
 		return "", "", false
 	}
-	if encoding = inWords[e.Form]; encoding == "" && e.Form != charset.UTF8 {
-		encoding = string(e.Form)
-	}
+	encoding = cmp.Or(inWords[e.Form], charset.Encoding{Form: e.Form}.String())
 	if e.Mark != "" {
 		encoding = cmp.Or(encoding, "UTF-8") + " with a byte order mark"
 	}
 	return string(raw), encoding, true
 }
 
-// within returns the ASCII that a shell sees in a file inside of other characters of its text.
+// within returns the characters of ASCII that a shell sees in a file and its text does not have:
+// some encodings use them for parts of other characters.
 func within(data []byte, text string) (out string) {
 	for _, c := range []string{"`", "|", `\`} {
 		if bytes.IndexByte(data, 0) < 0 && bytes.Count(data, []byte(c)) > strings.Count(text, c) {

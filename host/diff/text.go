@@ -48,7 +48,7 @@ type Line struct {
 	Times  int
 }
 
-// content is a text as UTF-8, with the name of its encoding in the file, as of decoded, and what
+// content is a text as UTF-8, with the name of its encoding as of [decoded], and the characters
 // of [within].
 type content struct{ text, encoding, within string }
 

@@ -102,7 +102,7 @@ func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 // Paths are the secret files that the guest may read.
 func (g Grant) Paths() paths.Opened { return slices.Clone(g.terms().opened) }
 
-// Modes are the files to which the call gives a mode, see [tool.Content.Modes].
+// Modes returns the modes that the call gives to files, as [tool.Content.Modes].
 func (g Grant) Modes() map[string]bool { return maps.Clone(g.terms().modes) }
 
 // Secrets lists the secrets that the guest may have placeholders of, as its

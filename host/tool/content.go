@@ -120,7 +120,7 @@ func (c *Content) Files(args json.RawMessage) (there, made []string, err error) 
 	return there, made, err
 }
 
-// argument is one that must be a text.
+// argument returns the value of an argument that must be a text.
 func argument(args json.RawMessage, name string) (text string, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(args, &all); err != nil {
@@ -132,8 +132,8 @@ func argument(args json.RawMessage, name string) (text string, err error) {
 	return text, nil
 }
 
-// Encoding is the encoding that a call names for the files that are no UTF-8, so that the
-// question shows what is written; empty: it names none.
+// Encoding returns the name of the encoding that a call gives for files that are no UTF-8; empty:
+// it gives none. The question about the changes shows text in this encoding.
 func (c *Content) Encoding(args json.RawMessage) (name string) {
 	if c != nil {
 		name, _ = argument(args, "encoding")
@@ -141,8 +141,8 @@ func (c *Content) Encoding(args json.RawMessage) (name string) {
 	return name
 }
 
-// Modes are the modes that a patch gives to files, by path: whether they are executable. The
-// host sets them once the tool has ended, because WASI has none.
+// Modes returns the paths to which a patch gives a mode, and whether each becomes executable. The
+// host sets the modes after the tool has ended, because WASI has none.
 func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	if c == nil || c.Patch == "" {
 		return nil

@@ -137,7 +137,7 @@ func openAt(dir string, check func() error) (*Repo, error) {
 			if in := filepath.Dir(target); filepath.Base(in) == "worktrees" {
 				whole = filepath.Dir(in)
 			}
-			return nil, notRepository("%s leads to the git directory %s, which does not exist or is not among the granted directories; if that is the repository of this directory, and not what a stranger wants to be shown, grant it with --mount %s", dotGit, target, whole)
+			return nil, notRepository("%s leads to the git directory %s, which does not exist or is not among the granted directories; if you trust that it is the repository of this directory, grant it with --mount %s", dotGit, target, whole)
 		}
 		return newRepo(target, dir, check)
 	case isBare(dir):

@@ -3,9 +3,10 @@
 //
 // It is our own matcher because the libraries for it are unmaintained, match by
 // translation to regular expressions, which gets the corner cases wrong, or are part
-// of a whole git implementation, which every module would carry. The rules are those of gitignore(5); the user's own
-// file (core.excludesFile) is not read, as it is about the person and not about the project. What lies outside of what
-// a call is granted cannot be read, and excludes nothing.
+// of a whole git implementation, which every module would carry. The rules are those of
+// gitignore(5); the user's own file (core.excludesFile) is not read, as it is about the person
+// and not about the project. Files outside of the grant of a call cannot be read, and exclude
+// nothing.
 package gitignore
 
 import (
@@ -48,52 +49,50 @@ func load(dir string, parent *File) *File {
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return parent
 	}
-	return Read(name, dir, parent)
+	return read(name, dir, parent)
 }
 
 // Among reads the .gitignore file of dir, which has these entries. It returns parent
-// when there is none.
+// when there is none. If dir has a repository of its own, the files above it do not hold.
 func Among(entries search.Listing, dir string, parent *File) *File {
+	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
+		parent = exclude(dir)
+	}
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == fileName && e.Type.IsRegular() }) {
-		return Read(filepath.Join(dir, fileName), dir, parent)
+		return read(filepath.Join(dir, fileName), dir, parent)
 	}
 	return parent
 }
 
-// Enter is [Among] for a directory that a walk goes into. In a repository of its own the files
-// above it do not hold.
-func Enter(entries search.Listing, dir string, parent *File) *File {
-	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
-		parent = exclude(dir)
-	}
-	return Among(entries, dir, parent)
-}
-
 // exclude reads info/exclude of the repository whose work tree dir is.
 func exclude(dir string) *File {
-	follow := func(from, name, mark string) string {
-		f, err := os.Open(filepath.Join(from, name))
-		if err != nil {
-			return filepath.Join(from, mark)
-		}
-		defer f.Close()
-		text, _ := io.ReadAll(io.LimitReader(f, 4096))
-		to := strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:"))
-		if to == "" {
-			return filepath.Join(from, mark)
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(from, to)
-		}
-		return to
-	}
-	common := follow(follow(dir, ".git", ".git"), "commondir", "") // of a linked work tree .git is a file
-	return Read(filepath.Join(common, "info", "exclude"), dir, nil)
+	git := filepath.Join(dir, ".git")
+	git = target(git, git) // of a linked work tree it is a file
+	git = target(filepath.Join(git, "commondir"), git)
+	return read(filepath.Join(git, "info", "exclude"), dir, nil)
 }
 
-// Read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
+// target returns the path in a file of git, such as commondir, or otherwise if there is no such file.
+func target(name, otherwise string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return otherwise
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, 4096))
+	to := strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:"))
+	switch {
+	case to == "":
+		return otherwise
+	case filepath.IsAbs(to):
+		return to
+	}
+	return filepath.Join(filepath.Dir(name), to)
+}
+
+// read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
 // parent when there are none.
-func Read(name, dir string, parent *File) *File {
+func read(name, dir string, parent *File) *File {
 	f, err := os.Open(name)
 	if err != nil {
 		return parent
@@ -108,8 +107,8 @@ func Read(name, dir string, parent *File) *File {
 }
 
 // LoadAbove reads the .gitignore files that hold for dir, from the
-// outermost in: those of the work tree that dir is in, with its info/exclude, or, without
-// one, of the working directory and below.
+// outermost in: info/exclude and those of the work tree that dir is in, or, without one,
+// those of the working directory and below.
 func LoadAbove(dir, cwd string) *File {
 	var dirs []string // from dir up
 	top := 0

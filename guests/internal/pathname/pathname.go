@@ -1,5 +1,5 @@
-// Package pathname reads the argument of a tool that names a file. What a shell, Windows or a
-// browser would make a path of is refused with the path to write, unless a file is called so.
+// Package pathname reads the argument of a tool that names a file. It refuses a path of a shell, of
+// Windows or of a browser, with the path to write, unless there is a file of that name.
 package pathname
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Raw is a path as the host has it, of one that WASI has.
+// Raw turns a path of WASI into that of the host.
 func Raw(path string) string {
 	if runtime.GOOS == "wasip1" {
 		path = filename.Parse(path)
@@ -23,7 +23,7 @@ func Raw(path string) string {
 	return path
 }
 
-// Open is a path to be opened, of one that the host has.
+// Open turns a path of the host into the one to open.
 func Open(path string) string {
 	if runtime.GOOS == "wasip1" {
 		path = filename.UTF8(path)
@@ -31,7 +31,7 @@ func Open(path string) string {
 	return path
 }
 
-// Read is the absolute path that an argument names from the directory cwd, to be opened.
+// Read returns the absolute path, to be opened, that an argument names from the directory cwd.
 func Read(arg, cwd string) (string, error) {
 	name := Open(filename.Parse(arg))
 	if strings.ContainsRune(name, 0) {
@@ -44,16 +44,18 @@ func Read(arg, cwd string) (string, error) {
 		return filepath.Clean(name)
 	}
 	isThere := func(name string) bool { _, err := os.Lstat(abs(name)); return err == nil }
-	plain := strings.Trim(name, " \t\r\n")
-	quoted := len(plain) > 1 && strings.ContainsRune("\"'`", rune(plain[0])) && plain[len(plain)-1] == plain[0]
+	if filename.Parse(arg) != arg || isThere(name) {
+		return abs(name), nil
+	}
+	plain := strings.TrimSpace(name)
 	slashed := strings.ReplaceAll(plain, `\`, "/")
 	first, rest, more := strings.Cut(slashed, "/")
-	variable := first != "" && strings.ContainsRune("$%", rune(first[0])) && first == strings.ToUpper(first) && first != strings.ToLower(first)
-	why, write := "", ""
+	isVariable := first != "" && strings.Contains("$%", first[:1]) && first == strings.ToUpper(first) && first != strings.ToLower(first)
+	why, write := "", slashed
 	switch {
-	case quoted:
+	case len(plain) > 1 && strings.Contains("\"'`", plain[:1]) && strings.HasSuffix(plain, plain[:1]):
 		why, write = "is in quotation marks", plain[1:len(plain)-1]
-		if text, err := strconv.Unquote(plain); err == nil && plain[0] == '"' {
+		if text, err := strconv.Unquote(plain); err == nil {
 			write = text
 		}
 	case first == "file:" && more:
@@ -61,20 +63,18 @@ func Read(arg, cwd string) (string, error) {
 		if text, err := strconv.Unquote(`"` + strings.ReplaceAll(write, "%", `\x`) + `"`); err == nil {
 			write = text
 		}
-	case first == "~", strings.HasPrefix(first, "~") && more, variable && !isThere(first):
+	case (first == "~" || isVariable || more && strings.HasPrefix(first, "~")) && !isThere(first):
 		why, write = "begins with "+first+", which no tool expands (./ in front means a directory of that name)", strings.TrimLeft(rest, "/")
-		dirs := strings.SplitAfterN(cwd, "/", 4) // the first is the root
-		if first == "~" || strings.Contains(first, "HOME") || strings.Contains(first, "USERPROFILE") {
-			if len(dirs) > 2 && (dirs[1] == "home/" || dirs[1] == "Users/") {
-				write = path.Join("/", dirs[1], dirs[2], write)
-			}
+		dirs := strings.Split(cwd, "/")
+		isHome := first == "~" || strings.Contains(first, "HOME") || strings.Contains(first, "USERPROFILE")
+		if isHome && len(dirs) > 2 && (dirs[1] == "home" || dirs[1] == "Users") {
+			write = path.Join("/", dirs[1], dirs[2], write)
 		}
 	case len(first) == 2 && first[1] == ':' && more:
 		why, write = "is one of Windows, and there are no drives", path.Base(slashed)
 	case slashed != name:
-		why, write = "has backslashes or white space around it", slashed
-	}
-	if why == "" || filename.Parse(arg) != arg || isThere(name) || strings.HasPrefix(first, "~") && isThere(first) {
+		why = "has backslashes or white space around it"
+	default:
 		return abs(name), nil
 	}
 	write = filename.Show(cmp.Or(write, "."))

@@ -46,6 +46,7 @@ func TestRead(t *testing.T) {
 		`"caf\351"`:          `write "caf\xe9";`,
 		"file:///etc/a%20b":  "is a URL: write /etc/a b;",
 		"file://localhost/x": "write /x;",
+		"file:/a%zz":         "write /a%zz;",
 		`" ~/x"`:             "write x;",
 		"a\x00b":             "holds a NUL byte",
 	} {

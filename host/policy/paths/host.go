@@ -11,8 +11,8 @@ import (
 )
 
 // Clean is the path that an argument names, and whether the words alone
-// tell which that is: ".." after a symbolic link leads elsewhere than it reads, and not
-// every tool reads names as package filename writes them.
+// tell which that is: ".." after a symbolic link leads elsewhere than it reads, and some
+// tools do not read the form of package filename.
 func Clean(arg, cwd string) (name string, sure bool) {
 	if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
 		return "", false

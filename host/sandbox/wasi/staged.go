@@ -185,8 +185,8 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	return n, errnoOf(err)
 }
 
-// SetExecutable lets those execute a regular file on a stage who may read it, or nobody. A
-// guest has no function for it: WASI has no modes.
+// SetExecutable makes a regular file on a stage executable for everybody who may read it, or for
+// nobody. Guests cannot call it: WASI has no modes.
 func (f *FS) SetExecutable(name string, executable bool) Errno {
 	p, errno := f.entry(name)
 	defer p.close()

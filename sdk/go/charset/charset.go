@@ -2,9 +2,9 @@
 // back: a file is shown and edited as UTF-8, and is written in the encoding that it has.
 //
 // An encoding is told by the byte order mark, by the pattern of NUL bytes in text of
-// Western languages, and by bytes that are no UTF-8. What these do not tell, a caller can
-// name: see [Named]. The tools that edit files and the
-// host that shows what they change do that with this package.
+// Western languages, and by bytes that are no UTF-8. A caller can name an encoding that the
+// file does not tell: see [Named]. The tools that edit files and the host that shows what
+// they change use this package.
 package charset
 
 import (
@@ -15,7 +15,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/transform"
 
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
@@ -132,22 +134,18 @@ func (e Encoding) Guess(part []byte) Encoding {
 	return e
 }
 
-// Told is the encoding that a caller has named, if the file begins with no mark and a part
-// of it is no UTF-8, or nothing but ASCII. Without a name it is that of [Encoding.Guess].
+// Told returns the encoding that a caller has named. Without a name, or where the file tells its
+// own encoding, it returns that of [Encoding.Guess]: part of the file decides.
 func (e Encoding) Told(told Encoding, part []byte) Encoding {
-	end := len(part) // of whole characters
-	for n := 1; n < utf8.UTFMax && n <= len(part); n++ {
-		if last := part[len(part)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
-			end -= n
-		}
-	}
-	ascii := bytes.IndexFunc(part[:end], func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	_, whole, err := encoding.UTF8Validator.Transform(make([]byte, len(part)), part, false)
+	isUTF8 := err != encoding.ErrInvalidUTF8 // the last character may be cut off
+	isASCII := bytes.IndexFunc(part[:whole], func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	switch {
-	case told.Form == "", e.Mark != "", e.Form == Binary && !told.isWide(), e.Form != Binary && e.Form != UTF8,
-		e.Form == UTF8 && utf8.Valid(part[:end]) && (!ascii || told.isWide()):
-		return e.Guess(part)
+	case told.Form == "" || e.Mark != "":
+	case e.Form == Binary && told.isWide(), e.Form == UTF8 && (!isUTF8 || isASCII && !told.isWide()):
+		return Encoding{Form: told.Form}
 	}
-	return Encoding{Form: told.Form}
+	return e.Guess(part)
 }
 
 // Decode makes UTF-8 of a whole file, and leaves out its mark. It fails where that could
@@ -157,7 +155,7 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 	if e.Form == Windows1252 {
 		return AppendWindows1252(make([]byte, 0, len(raw)+len(raw)/8), raw), true
 	}
-	c := codecs()[e.Form]
+	c := codec(e.Form)
 	if c == nil {
 		return raw, true
 	}
@@ -170,32 +168,29 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 }
 
 // Encode writes text as the file has it, with its mark. It returns the first character
-// that the encoding lacks, and where that is, or -1.
+// that the encoding lacks, and where it is; at is -1 if there is none.
 func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
-	if e == (Encoding{Form: UTF8}) {
+	if e == (Encoding{Form: UTF8}) || e == (Encoding{}) {
 		return text, 0, -1
 	}
-	c := codecs()[e.Form]
-	if c != nil {
-		raw, err := c.NewEncoder().Bytes(text)
-		if err == nil {
-			return append([]byte(e.Mark), raw...), 0, -1
-		}
-	}
 	raw = append(make([]byte, 0, len(e.Mark)+len(text)+len(text)/8), e.Mark...)
-	if e.Form == UTF8 {
-		return append(raw, text...), 0, -1
-	}
-	for i, r := range string(text) {
-		b, ok := windowsByte(r)
-		if c != nil {
-			_, err := c.NewEncoder().String(string(r))
-			ok = err == nil
+	switch c := codec(e.Form); {
+	case e.Form == Windows1252:
+		for i, r := range string(text) {
+			b, ok := windowsByte(r)
+			if !ok {
+				return nil, r, i
+			}
+			raw = append(raw, b)
 		}
-		if !ok {
-			return nil, r, i
+	case c == nil:
+		raw = append(raw, text...)
+	default:
+		var err error
+		if raw, at, err = transform.Append(c.NewEncoder(), raw, text); err != nil {
+			lacks, _ = utf8.DecodeRune(text[at:])
+			return nil, lacks, at
 		}
-		raw = append(raw, b)
 	}
 	return raw, 0, -1
 }
@@ -203,7 +198,7 @@ func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 // Reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
 // damaged reports whether, so far, there was something that [Encoding.Decode] fails for.
 func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bool) {
-	c := codecs()[e.Form]
+	c := codec(e.Form)
 	if c == nil {
 		return r, func() bool { return false }
 	}
@@ -211,7 +206,7 @@ func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bo
 	return bufio.NewReaderSize(d, r.Size()), func() bool { return d.lossy }
 }
 
-// decoder notes whether something was no text of its encoding.
+// decoder notes whether it has read bytes that are no text in its encoding.
 type decoder struct {
 	r     io.Reader
 	lossy bool

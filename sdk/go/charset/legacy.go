@@ -1,101 +1,90 @@
 package charset
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
-	utf16 "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/htmlindex"
 )
 
-// Names are some of the names that [Named] knows.
-const Names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
+// names are some of those that [Named] knows.
+const names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
 
-// codecs are those of all forms but UTF-8 and Windows-1252. What would hide ASCII in other
-// text, such as ISO-2022-JP, is left out.
-var codecs = sync.OnceValue(func() map[Form]encoding.Encoding {
-	all := map[Form]encoding.Encoding{
-		"gbk": simplifiedchinese.GBK, "gb18030": simplifiedchinese.GB18030, "big5": traditionalchinese.Big5,
-		"shift_jis": japanese.ShiftJIS, "euc-jp": japanese.EUCJP, "euc-kr": korean.EUCKR,
-		UTF16LE: utf16.UTF16(utf16.LittleEndian, utf16.IgnoreBOM), UTF16BE: utf16.UTF16(utf16.BigEndian, utf16.IgnoreBOM),
-	}
-	for _, e := range charmap.All {
-		name := strings.NewReplacer("ibm code page ", "ibm", " ", "-").Replace(strings.ToLower(fmt.Sprint(e)))
-		if ascii, err := e.NewDecoder().String("Az~"); err == nil && ascii == "Az~" && name != "x-user-defined" && name != string(Windows1252) {
-			all[Form(name)] = e
-		}
-	}
-	return all
-})
+// aliases has names of Windows and Python that the index lacks.
+var aliases = map[string]string{"cp932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5", "latin-1": "latin1"}
 
-var aliases = map[string]string{
-	"gb2312": "gbk", "cp936": "gbk", "cp950": "big5", "sjis": "shiftjis", "cp932": "shiftjis", "windows31j": "shiftjis", "cp949": "euckr",
-	"latin1": "windows1252", "iso88591": "windows1252", "utf16": "utf16le",
+// Named returns the encoding of a name, such as those that a web page can have, with the mark that
+// new files begin with. An empty name is the zero value.
+func Named(name string) (e Encoding, known bool) {
+	name = strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(name))
+	if name == "" {
+		return Encoding{}, true
+	}
+	c, err := htmlindex.Get(cmp.Or(aliases[name], name))
+	if err != nil {
+		return Encoding{}, false
+	}
+	form, _ := htmlindex.Name(c)
+	switch form {
+	case "iso-2022-jp", "replacement", "x-user-defined": // they would hide ASCII in other text
+		return Encoding{}, false
+	}
+	marks := map[Form]string{UTF16LE: "\xff\xfe", UTF16BE: "\xfe\xff"}
+	return Encoding{Form(form), marks[Form(form)]}, true
 }
 
-// Named is the encoding of a name; case, blanks and hyphens do not count. Without a name it
-// is the zero value.
-func Named(name string) (e Encoding, known bool) {
-	bare := func(name string) string {
-		return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
+// UnmarshalText reads a name, as [Named] does.
+func (e *Encoding) UnmarshalText(name []byte) error {
+	is, known := Named(string(name))
+	if !known {
+		return fmt.Errorf("encoding %q is not known; write one of %s, or leave it out for UTF-8", name, names)
 	}
-	want := bare(name)
-	want = cmp.Or(aliases[want], want)
-	page := strings.TrimPrefix(strings.TrimPrefix(want, "cp"), "win")
-	for _, form := range slices.AppendSeq([]Form{"", UTF8, Windows1252}, maps.Keys(codecs())) {
-		if is := bare(string(form)); is == want || page != want && (is == "windows"+page || is == "ibm"+page) {
-			return Encoding{Form: form}, true
-		}
+	*e = is
+	return nil
+}
+
+// codec returns nil for UTF-8 and Windows-1252, which need none, and for files that are no text.
+func codec(form Form) encoding.Encoding {
+	if form == UTF8 || form == Windows1252 {
+		return nil
 	}
-	return Encoding{}, false
+	c, _ := htmlindex.Get(string(form))
+	return c
 }
 
 // Likely names the encodings in which a part of a file that is no UTF-8 reads as text of one
 // script. It needs some characters, and names none for Western text.
 func Likely(part []byte) (forms []Form) {
-	high, beside := 0, 0 // bytes beyond ASCII, and those behind another one
-	for i, b := range part {
-		if b >= utf8.RuneSelf {
-			high++
-			if i > 0 && part[i-1] >= utf8.RuneSelf {
-				beside++
-			}
-		}
-	}
-	kana := []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana, unicode.Han}
+	// In Western text a letter beyond ASCII rarely has another one beside it.
+	runs := bytes.FieldsFunc(part, func(r rune) bool { return r < utf8.RuneSelf })
+	high := len(bytes.Join(runs, nil))
+	isDense := (high-len(runs))*3 >= high
 	for _, f := range []struct {
-		form   Form
-		script []*unicode.RangeTable // of which there is much of the first
+		form    Form
+		script  *unicode.RangeTable
+		percent int // of the characters beyond ASCII
 	}{
-		{"gbk", kana[2:]}, {"big5", kana[2:]}, {"shift_jis", kana}, {"euc-jp", kana}, {"euc-kr", []*unicode.RangeTable{unicode.Hangul}},
-		{"windows-1251", []*unicode.RangeTable{unicode.Cyrillic}}, {"koi8-r", []*unicode.RangeTable{unicode.Cyrillic}},
+		{"gbk", unicode.Han, 66}, {"big5", unicode.Han, 66}, {"shift_jis", unicode.Hiragana, 25}, {"euc-jp", unicode.Hiragana, 25},
+		{"euc-kr", unicode.Hangul, 66}, {"windows-1251", unicode.Cyrillic, 50}, {"koi8-r", unicode.Cyrillic, 50},
 	} {
-		text, _ := codecs()[f.form].NewDecoder().String(string(part))
-		all, fit, first, bad := 0, 0, 0, strings.Count(strings.TrimRight(text, "\uFFFD"), "\uFFFD")
+		text, _ := codec(f.form).NewDecoder().String(string(part))
+		text = strings.TrimRight(text, "\uFFFD") // a character that is cut off
+		beyond, fit := 0, 0
 		for _, r := range text {
 			if r >= utf8.RuneSelf {
-				all++
+				beyond++
 			}
-			if r >= utf8.RuneSelf && unicode.In(r, f.script...) && (r < 0xFF61 || r > 0xFF9F) { // narrow kana are misread bytes
+			if unicode.Is(f.script, r) && !unicode.IsUpper(r) { // Russian in the wrong encoding is in capitals
 				fit++
-				if unicode.Is(f.script[0], r) && !unicode.IsUpper(r) { // nor is text in capitals
-					first++
-				}
 			}
 		}
-		dense := beside*3 >= high || f.form == "shift_jis" // of which half is ASCII
-		if bad == 0 && all >= 4 && fit*3 >= all*2 && first*4 >= fit && dense && (f.script[0] != unicode.Cyrillic || first*2 >= fit) {
+		halfASCII := f.form == "shift_jis" // the second bytes of its characters
+		if !strings.Contains(text, "\uFFFD") && beyond >= 4 && fit*100 >= beyond*f.percent && (isDense || halfASCII) {
 			forms = append(forms, f.form)
 		}
 	}

@@ -1,8 +1,8 @@
 // Package filename writes the names of files as text, and reads them back. A name can hold
 // any byte but NUL and a slash. In a path, each part that is no UTF-8, that has characters
 // which do not show, or that begins with a quotation mark is written as a string of Go:
-// dir/"caf\xe9.txt". All tools show paths in this form and take them in it. WASI has names in
-// UTF-8 only: the host reads this form in all paths of guests, and search.list tells it.
+// dir/"caf\xe9.txt". All tools show paths in this form and take them in it. Names of WASI are
+// UTF-8: the host reads this form in all paths of guests, and search.list returns it.
 package filename
 
 import (
@@ -13,9 +13,6 @@ import (
 
 // Show writes a path as text of one line.
 func Show(path string) string {
-	if isPlain(path) && !strings.Contains(path, `"`) {
-		return path
-	}
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
 		if !isPlain(part) || strings.HasPrefix(part, `"`) {
@@ -25,8 +22,8 @@ func Show(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// UTF8 is the path as WASI has it: only the parts that are no UTF-8, or would be read as such,
-// are written as [Show] does.
+// UTF8 writes a path for WASI. It is the path itself, unless that is no UTF-8 or [Parse] would
+// read another one.
 func UTF8(path string) string {
 	if utf8.ValidString(path) && Parse(path) == path {
 		return path
@@ -38,8 +35,8 @@ func isPlain(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// Parse returns the path that [Show] writes as text. A part that Show would write in another
-// way, such as "a" or "\x61", is the name itself.
+// Parse reads a path that [Show] has written. A part that Show would write in another way, such
+// as "a" or "\x61" with its quotation marks, is the name itself.
 func Parse(text string) string {
 	if !strings.Contains(text, `"`) {
 		return text

@@ -50,7 +50,7 @@ type File struct {
 	Op     Op
 	Path   string // as package filename writes it
 	MoveTo string // of an update; empty: it stays where it is
-	Mode   string // that a unified diff gives the file, [Executable] or [Plain]; empty: the one that it has
+	Mode   string // [Executable] or [Plain], as a unified diff says; empty: the mode stays
 	Line   int    // of the patch, where the section begins, counted from 1
 	Text   string // of a file that is added
 	Hunks  []Hunk // of an update
@@ -69,29 +69,10 @@ type Hunk struct {
 	// Lines are those of the hunk, each with a blank, - or + in front.
 	Lines []string
 	End   bool // they are the last of the file
-	// NoOldEnd and NoNewEnd say that the last line has no newline, before and after.
+	// NoOldEnd and NoNewEnd report whether the last line has no newline, before and after. Then End is set.
 	NoOldEnd, NoNewEnd bool
 	At                 int // the line of the file at which a unified diff has it; 0 if nobody says
 }
-
-// noNewline is the beginning of the line that says so of the one above it.
-const noNewline = `\ `
-
-// add adds a line. It reports whether one can follow: not one without a newline.
-func (h *Hunk) add(line string) bool {
-	switch {
-	case line[0] == '\\' && len(h.Lines) > 0:
-		last := h.Lines[len(h.Lines)-1][0]
-		h.NoOldEnd, h.NoNewEnd = h.NoOldEnd || last != '+', h.NoNewEnd || last != '-'
-		return true
-	case line[0] == '\\', h.NoOldEnd && line[0] != '+', h.NoNewEnd && line[0] != '-':
-		return false
-	}
-	h.Lines = append(h.Lines, line)
-	return true
-}
-
-const endless = `%q follows a line of which "\ No newline at end of file" says that it is the last of its file`
 
 // Parse reads a patch. It leaves out what may stand around one: blank lines, a fence of
 // Markdown, and the command with which a shell would be told of it. The line
@@ -130,6 +111,7 @@ type parser struct {
 	lines []string
 	at    int
 	diff  bool // it is a unified one
+	empty int  // lines at the end of the hunk that have not even the blank
 }
 
 func (p *parser) line() string { return p.lines[p.at] }
@@ -229,7 +211,7 @@ func (p *parser) file() (File, error) {
 			text.WriteString(p.line()[1:] + "\n")
 		}
 		f.Text = text.String()
-		if p.at < len(p.lines) && strings.HasPrefix(p.line(), noNewline) {
+		if p.at < len(p.lines) && strings.HasPrefix(p.line(), `\ `) { // No newline at end of file
 			f.Text = strings.TrimSuffix(f.Text, "\n")
 			p.at++
 		}
@@ -283,38 +265,49 @@ func (p *parser) hunk() (Hunk, error) {
 			h.Anchors = append(h.Anchors, anchor)
 		}
 	}
-	h.Line = p.at + 1
-	empty := 0 // lines at the end that have not even the blank
-	for ; p.at < len(p.lines); p.at++ {
-		line := p.line()
-		switch {
-		case strings.HasPrefix(line, "@@") || isHeader(line):
-		case line == endOfFile:
+	h.Line, p.empty = p.at+1, 0
+	for ; p.at < len(p.lines) && !strings.HasPrefix(p.line(), "@@") && !isHeader(p.line()); p.at++ {
+		if p.line() == endOfFile {
 			h.End = true
 			p.at++
-		case line == "" && (h.NoOldEnd || h.NoNewEnd):
-			continue
-		case line == "":
-			empty++
-			h.Lines = append(h.Lines, " ")
-			continue
-		case strings.ContainsRune(" -+", rune(line[0])), strings.HasPrefix(line, noNewline):
-			if !h.add(line) {
-				return h, p.fault(p.at, endless, cut(line))
-			}
-			empty = 0
-			continue
-		default:
-			return h, p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
+			break
 		}
-		break
+		if err := p.add(&h); err != nil {
+			return h, err
+		}
 	}
 	// They stand between sections more often than in a file.
-	h.Lines = h.Lines[:len(h.Lines)-empty]
+	h.Lines = h.Lines[:len(h.Lines)-p.empty]
 	if len(h.Lines) == 0 {
 		return h, p.fault(h.Line-1, "the hunk has no lines")
 	}
 	return h, nil
+}
+
+// add adds the current line to a hunk.
+func (p *parser) add(h *Hunk) error {
+	line := p.line()
+	switch {
+	case line == "" && (h.NoOldEnd || h.NoNewEnd):
+		return nil
+	case line == "":
+		p.empty++
+		h.Lines = append(h.Lines, " ")
+		return nil
+	case strings.HasPrefix(line, `\ `) && len(h.Lines) > 0: // No newline at end of file
+		last := h.Lines[len(h.Lines)-1][0]
+		h.NoOldEnd = h.NoOldEnd || last != '+'
+		h.NoNewEnd = h.NoNewEnd || last != '-'
+		h.End = true
+	case !strings.ContainsRune(" -+", rune(line[0])):
+		return p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
+	case h.NoOldEnd && line[0] != '+', h.NoNewEnd && line[0] != '-':
+		return p.fault(p.at, `%q stands below "\ No newline at end of file", which belongs below the last line`, cut(line))
+	default:
+		h.Lines = append(h.Lines, line)
+	}
+	p.empty = 0
+	return nil
 }
 
 var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })

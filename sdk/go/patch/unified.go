@@ -20,10 +20,10 @@ func (p *parser) isPair(at int) bool {
 	return at+1 < len(p.lines) && strings.HasPrefix(p.lines[at], "--- ") && strings.HasPrefix(p.lines[at+1], "+++ ")
 }
 
-// above are the lines that can stand above those names.
+// above matches the lines that can stand above those names.
 var above = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |new file mode |deleted file mode |old mode |new mode |` +
-		`rename from |rename to |copy from |copy to |GIT binary patch|Binary files )(.*)`)
+	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |` +
+		`new file mode |deleted file mode |old mode |new mode |rename from |rename to )(.*)`)
 })
 
 var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
@@ -32,53 +32,61 @@ var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
 
 const nowhere = "/dev/null"
 
-// diffFile reads one file of a unified diff, with what git says of it above its hunks. What
-// no tool does is refused.
+// diffFile reads one file of a unified diff, with the lines of git above its hunks. It refuses
+// a line that no tool can obey.
 func (p *parser) diffFile() (File, error) {
 	f := File{Op: Update, Line: p.at + 1}
-	names, from := "", ""
+	names, from, to := "", "", ""
 	for ; p.at < len(p.lines) && !p.isPair(p.at); p.at++ {
 		m := above().FindStringSubmatch(p.line())
-		if m == nil || names != "" && (m[1] == "diff " || m[1] == "diff --git " || m[1] == "Index: ") {
+		if m == nil || m[1] == "diff --git " && names != "" {
 			break
 		}
-		mode := ""
 		switch value := m[2]; m[1] {
 		case "diff --git ":
 			names = value
-		case "index ":
-			_, mode, _ = strings.Cut(value, " ")
 		case "new file mode ":
-			f.Op, f.Mode, mode = Add, value, value
+			f.Op, f.Mode = Add, value
 		case "new mode ":
-			f.Mode, mode = value, value
+			f.Mode = value
 		case "deleted file mode ":
 			f.Op = Delete
 		case "rename from ":
 			from = diffPath(value)
 		case "rename to ":
-			f.MoveTo = diffPath(value)
-		case "copy from ":
-			return f, p.fault(p.at, `no tool copies a file: "*** Add File: PATH" makes one with its text`)
-		case "GIT binary patch", "Binary files ":
-			return f, p.fault(p.at, "the file is no text: a patch is %s", Grammar)
+			to = diffPath(value)
 		}
-		if mode != "" && mode != Executable && mode != Plain && f.Op != Delete {
-			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(mode))
+		if f.Mode != "" && f.Mode != Executable && f.Mode != Plain {
+			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(f.Mode))
 		}
 	}
-	switch said := f.Op != Update || f.Mode != "" || from != "" && f.MoveTo != ""; {
-	case p.at < len(p.lines) && p.isPair(p.at):
-		if err := p.pair(&f, from); err != nil {
-			return f, err
-		}
-	case from != "" && f.MoveTo != "":
-		f.Path = from
-	case said && sameName(names) != "":
-		f.Path = sameName(names)
+	at, a, b := p.at, "", ""
+	if p.isPair(at) {
+		f.Line, p.at = at+1, at+2
+		a, b = diffPath(p.lines[at][4:]), diffPath(p.lines[at+1][4:])
+	}
+	switch {
+	case from != "" && to != "":
+		f.Op, f.Path, f.MoveTo = Update, from, to
+	case a == nowhere:
+		f.Op, f.Path = Add, strings.TrimPrefix(b, "b/")
+	case b == nowhere:
+		f.Op, f.Path = Delete, strings.TrimPrefix(a, "a/")
+	case a == b && a != "":
+		f.Path = a
+	case a != "":
+		f.Path = sameName(a + " " + b)
 	default:
-		at := min(p.at, len(p.lines)-1)
-		return File{}, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
+		f.Path = sameName(names)
+	}
+	switch {
+	case f.Path == "" && a == "" && b == "":
+		at = min(at, len(p.lines)-1)
+		return f, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
+	case f.Path == "":
+		return f, p.fault(at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
+	case f.Path == nowhere:
+		return f, p.fault(at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
 	}
 	for p.skipBlank(); p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.skipBlank() {
 		h, err := p.diffHunk()
@@ -92,7 +100,6 @@ func (p *parser) diffFile() (File, error) {
 		return f, p.fault(f.Line-1, "the diff says nothing of %q: its hunks are missing", cut(f.Path))
 	case f.Op == Add:
 		var text strings.Builder // a sum of strings would take half a minute for 1 MiB
-		end := "\n"
 		for _, h := range f.Hunks {
 			for _, line := range h.Lines {
 				if line[0] != '+' {
@@ -100,13 +107,10 @@ func (p *parser) diffFile() (File, error) {
 				}
 				text.WriteString(line[1:] + "\n")
 			}
-			if h.NoNewEnd {
-				end = ""
-			}
 		}
-		f.Text = strings.TrimSuffix(text.String(), "\n")
-		if len(f.Hunks) > 0 {
-			f.Text += end
+		f.Text = text.String()
+		if n := len(f.Hunks); n > 0 && f.Hunks[n-1].NoNewEnd {
+			f.Text = strings.TrimSuffix(f.Text, "\n")
 		}
 	}
 	if f.Op != Update {
@@ -115,47 +119,17 @@ func (p *parser) diffFile() (File, error) {
 	return f, nil
 }
 
-// pair reads the lines --- and +++. from is what a file was called that moves.
-func (p *parser) pair(f *File, from string) error {
-	f.Line = p.at + 1
-	a, b := diffPath(p.lines[p.at][4:]), diffPath(p.lines[p.at+1][4:])
-	old, isA := strings.CutPrefix(a, "a/")
-	new, isB := strings.CutPrefix(b, "b/")
-	switch {
-	case a == nowhere && f.Op != Delete && f.MoveTo == "":
-		f.Op, f.Path = Add, new
-	case b == nowhere && f.Op != Add && f.MoveTo == "":
-		f.Op, f.Path = Delete, old
-	case a == nowhere || b == nowhere || f.Op != Update:
-		return p.fault(p.at, "%q and %q are not what stands above them; a patch is %s", cut(a), cut(b), Grammar)
-	case from != "" && (from == old && f.MoveTo == new || from == a && f.MoveTo == b):
-		f.Path = from
-	case from == "" && f.MoveTo == "" && (isA && isB && old == new || a == b):
-		if f.Path = a; a != b {
-			f.Path = old
-		}
-	default:
-		return p.fault(p.at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
-	}
-	if f.Path == "" || f.Path == nowhere {
-		return p.fault(p.at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
-	}
-	p.at += 2
-	return nil
-}
-
-// sameName is the path in the line of git that names a file twice.
+// sameName returns the path in a text that names a file twice, such as a/x b/x; else it is empty.
 func sameName(names string) string {
 	half := len(names) / 2 // where the blank is between two of one length
-	a, isA := strings.CutPrefix(diffPath(names[:half]), "a/")
-	b, isB := strings.CutPrefix(diffPath(names[half:]), "b/")
-	if a != b || isA != isB {
+	path := strings.TrimPrefix(diffPath(names[:half]), "a/")
+	if strings.TrimPrefix(diffPath(names[half:]), "b/") != path {
 		return ""
 	}
-	return a
+	return path
 }
 
-// diffPath is a path without the time that may stand behind it. git writes an unusual one
+// diffPath returns a path without the time that may stand behind it. git writes an unusual path
 // in quotation marks.
 func diffPath(text string) string {
 	path, _, _ := strings.Cut(text, "\t")
@@ -175,52 +149,44 @@ func (p *parser) diffHunk() (Hunk, error) {
 	}
 	p.at++
 	h := Hunk{Line: p.at + 1}
+	p.empty = 0
 	h.At, _ = strconv.Atoi(m[1]) // digits
 	allOld, allAdded := counted(m[2]), counted(m[3])
-	old, added, empty := 0, 0, 0
 	for ; p.at < len(p.lines); p.at++ {
 		line := p.line()
 		if strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff ") || strings.HasPrefix(line, "Index: ") {
 			break
 		}
 		if p.isPair(p.at) {
-			if old == allOld && added == allAdded {
+			if h.has(allOld, allAdded) {
 				break
 			}
 			return h, p.fault(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
 		}
-		switch {
-		case line == "" && (h.NoOldEnd || h.NoNewEnd):
-			continue
-		case line == "":
-			empty++
-			old++
-			added++
-			h.Lines = append(h.Lines, " ")
-			continue
-		case strings.HasPrefix(line, noNewline):
-		case line[0] == '+':
-			added++
-		case line[0] == '-':
-			old++
-		case line[0] == ' ':
-			old++
-			added++
-		default:
-			return h, p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
+		if err := p.add(&h); err != nil {
+			return h, err
 		}
-		if !h.add(line) {
-			return h, p.fault(p.at, endless, cut(line))
-		}
-		empty = 0
 	}
-	if old != allOld || added != allAdded {
-		h.Lines = h.Lines[:len(h.Lines)-empty]
+	if !h.has(allOld, allAdded) {
+		h.Lines = h.Lines[:len(h.Lines)-p.empty]
 	}
 	if len(h.Lines) == 0 {
 		return h, p.fault(h.Line-1, "the hunk has no lines")
 	}
 	return h, nil
+}
+
+// has reports whether the hunk has so many lines before, and so many after.
+func (h Hunk) has(before, after int) bool {
+	for _, line := range h.Lines {
+		if line[0] != '+' {
+			before--
+		}
+		if line[0] != '-' {
+			after--
+		}
+	}
+	return before == 0 && after == 0
 }
 
 // counted is how many lines a header says; without a number it is one.

@@ -36,7 +36,7 @@ const MaxNames = 1 << 20
 
 // Entry is an entry of a directory.
 type Entry struct {
-	Name string // as the host has it; package os takes what [filename.UTF8] makes of it
+	Name string // as the host has it; package os needs its [filename.UTF8]
 	// Type is 0 for a regular file, a directory or a symbolic link, which is
 	// not followed, or irregular for everything else.
 	Type fs.FileMode

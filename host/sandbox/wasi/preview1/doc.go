@@ -21,8 +21,8 @@
 //
 // A guest that is a program of its own has in addition what [World.Start] gives
 // it: arguments, an environment, a standard input, and preopens for directories below
-// "/", from which no path leads up either. Descriptor 3 is then its working directory,
-// for which absolute paths are those of "/", and "/" is descriptor 4.
+// "/", from which no path leads up either. Its descriptor 3 is its working directory,
+// which takes absolute paths, too, and "/" is descriptor 4.
 //
 // # Rights
 //

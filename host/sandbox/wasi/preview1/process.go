@@ -27,8 +27,8 @@ type Process struct {
 	// all where they are go no further without an answer. Libraries of C take relative
 	// paths for absolute ones, and for both the preopen with the longest name that fits,
 	// so that the directory is one more, called ".", behind one for each mount. The
-	// library of Go, and shells, go by the variable PWD. That of Zig takes the first
-	// preopen for it, and gives that absolute paths, too.
+	// library of Go, and shells, go by the variable PWD. The library of Zig takes the
+	// first preopen for the working directory, and passes it absolute paths, too.
 	Cwd string
 }
 
@@ -51,21 +51,18 @@ func (w *World) Start(p Process) {
 	if p.Cwd == "" {
 		return
 	}
-	also := func(name, preopen string) {
-		w.fds = append(w.fds, &descriptor{kind: directory, base: directoryRights, inheriting: allRights, name: name, preopen: preopen})
+	also := func(at int, name, preopen string) {
+		w.fds = slices.Insert(w.fds, at, &descriptor{kind: directory, base: directoryRights, inheriting: allRights, name: name, preopen: preopen})
 	}
-	root := w.fds[len(w.fds)-1]
-	w.fds = w.fds[:len(w.fds)-1]
-	also(p.Cwd, firstName)
-	w.fds = append(w.fds, root)
+	also(len(w.fds)-1, p.Cwd, firstName) // before "/"
 	for _, m := range w.opts.FS.Mounts() {
-		also(m, "."+m) // Go's library would take a name that begins with the text of another for one inside it
+		also(len(w.fds), m, "."+m) // Go's library would take a name that begins with the text of another for one inside it
 	}
-	also(p.Cwd, ".")
+	also(len(w.fds), p.Cwd, ".")
 }
 
-// firstName is what the first preopen of a process is called, the directory of its relative
-// paths: for libraries of C the same as ".", of which the last one counts.
+// firstName is the name of the first preopen of a process, the directory of its relative paths.
+// Libraries of C take it for ".", and of two with that name the last one.
 const firstName = "./"
 
 // list are the arguments or the variables of a process.
