@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/parser"
@@ -18,7 +19,8 @@ const (
 // A Screen writes the text that a terminal shows at the end, after all that is written to the
 // Screen. Text that is overwritten or erased is left out, and so are colours, titles and links.
 // Tabs, bytes that are not UTF-8, and control characters without an effect on text stay. Lines are
-// not wrapped. Time is linear in the text, and memory is bounded.
+// not wrapped, and each character has one column. Time is linear in the text, and memory is
+// bounded.
 type Screen struct {
 	w         io.Writer
 	p         *ansi.Parser
@@ -98,43 +100,25 @@ func (s *Screen) put(text string) {
 	was := s.rows[s.row]
 	left, over := split(was, s.col)
 	now := left + text
-	if s.col = width(now); over != "" {
+	s.col = utf8.RuneCountInString(now)
+	if over != "" {
 		_, right := split(was, s.col)
 		now = strings.TrimRight(now+right, " ")
 	}
-	if s.rows[s.row] = now; s.col >= maxColumns || len(now) > 8*maxColumns {
+	if s.rows[s.row] = now; s.col >= maxColumns {
 		s.pass(s.row+1, "")
 	}
 }
 
-// split divides a row at a column. A wide character on both sides becomes a blank on each. A row
-// that ends before the column is filled with blanks.
+// split divides a row at a column. A row that ends before the column is filled with blanks.
 func split(row string, col int) (left, right string) {
-	at := 0
-	for i, r := range row {
-		n := columns(r)
-		if at >= col && n > 0 {
+	for i := range row {
+		if col == 0 {
 			return row[:i], row[i:]
-		} else if at+n > col {
-			return row[:i] + " ", " " + row[i+len(string(r)):]
 		}
-		at += n
+		col--
 	}
-	return row + strings.Repeat(" ", max(col-at, 0)), ""
-}
-
-func width(text string) (n int) {
-	for _, r := range text {
-		n += columns(r)
-	}
-	return n
-}
-
-func columns(r rune) int {
-	if r < 0x300 {
-		return 1
-	}
-	return ansi.StringWidth(string(r))
+	return row + strings.Repeat(" ", col), ""
 }
 
 // do carries out a control character, a CSI sequence, or an ESC sequence, whose last byte is given
@@ -191,5 +175,5 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	for s.row >= len(s.rows) {
 		s.rows = append(s.rows, "")
 	}
-	s.col = min(max(col, 0), max(width(s.rows[s.row]), maxRight))
+	s.col = min(max(col, 0), max(utf8.RuneCountInString(s.rows[s.row]), maxRight))
 }
