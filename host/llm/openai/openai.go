@@ -45,7 +45,7 @@ func New(opts provider.Options) *Model {
 	return &Model{Client: provider.Client{Options: opts, Likely: Likely(opts)}}
 }
 
-// Likely is what a base URL probably should be; empty where it has a version.
+// Likely is a hint for a base URL without a version. Empty: it has one.
 func Likely(o provider.Options) string {
 	if u, err := url.Parse(o.BaseURL); err != nil || strings.Contains(u.Path, "/v") || o.Query != "" {
 		return ""

@@ -34,11 +34,13 @@ const (
 type Options struct {
 	Name      string // of the provider, in errors
 	BaseURL   string
-	Endings   []string // of addresses that people copy for a base URL, the longest first; [Options.Or] takes them off
-	Query     string   // of the base URL, such as api-version=1: each request has it
-	KeySource string   // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
-	APIKey    string   // empty: none is sent, which local servers accept
-	Model     string   // when a request names none
+	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
+	APIKey    string // empty: none is sent, which local servers accept
+	Model     string // when a request names none
+	// Endings are paths of requests, the longest first. People copy them, and [Options.Or] removes
+	// them from the base URL.
+	Endings []string
+	Query   string // the query of the base URL, such as api-version=1, for each request
 	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
 	// the provider does unasked.
 	Reasoning string
@@ -56,7 +58,8 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Or fills what is empty from other options, and makes the address of a request the base URL.
+// Or fills empty options from others. It removes the query and the path of a request from the
+// base URL.
 func (o Options) Or(other Options) Options {
 	o.Name = cmp.Or(o.Name, other.Name)
 	o.BaseURL, _, _ = strings.Cut(cmp.Or(o.BaseURL, other.BaseURL), "#") // a fragment is not sent
@@ -112,7 +115,7 @@ func (c *Client) Check() error {
 		return c.Refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	for ending, name := range map[string]string{"/chat/completions": "openai", "/responses": "openai-responses", "/messages": "anthropic", "/api/chat": "ollama"} {
-		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // its own is off
+		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // Or has removed its own
 			return c.Refuse("the base URL ends in "+ending+", which is of another interface", "ask it with --provider "+name+", or write "+address+" as the base URL")
 		}
 	}
@@ -135,7 +138,7 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 		if err == nil {
 			answer := llm.Assembler{}
 			err = ask(func(d llm.Delta) bool {
-				_ = answer.Add(d) // whoever reads the deltas has the same limits
+				_ = answer.Add(d) // the reader of the deltas reports the same error
 				stopped = !yield(d, nil)
 				return !stopped
 			})

@@ -122,13 +122,13 @@ func (x *Exchange) End() {
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
 }
 
-// Ended turns the error of [Exchange.Next] into what a provider returns, for an answer that has
-// no end in the words of its format. Empty: there was no event.
+// Ended turns the error of [Exchange.Next] into the error of a provider, for an answer that its
+// format has not ended. Empty: there was no event.
 //
-// One rule holds for all formats. An answer is whole when the server says so: in the words of
-// its format, or with [DONE] or the end of a body that is JSON, if there is a text by then, or
-// calls whose arguments are complete JSON. Where the bytes just end, it is half an answer,
-// however they end: a proxy that loses its server ends a body as cleanly as one that does not.
+// One rule holds for all formats. An answer is whole if the server ends it: as its format says,
+// or with [DONE] or the end of a body that is JSON, if [llm.Assembler.Whole] finds it whole. If
+// only the bytes end, it is half an answer, even after a clean end of the body: a proxy that
+// loses its server sends that, too.
 func (x *Exchange) Ended(err error, empty bool) error {
 	end, said := errors.AsType[*done](err)
 	switch {
@@ -138,7 +138,7 @@ func (x *Exchange) Ended(err error, empty bool) error {
 		return x.c.Empty()
 	case said:
 		x.End()
-		return end // to Client.Stream, which knows what has come
+		return end // Client.Stream knows the answer
 	}
 	return x.c.EndedEarly(nil)
 }
