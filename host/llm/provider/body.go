@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -73,24 +72,11 @@ func (p Pieces) setBody(req *http.Request) {
 	req.Body, _ = req.GetBody() // which fails never
 }
 
-// Placeholder is a text that no request holds by chance or on purpose. A library is
-// given one message with it; an [Exchange] sends pieces in the place of that message.
+// Placeholder is a text that no request holds by chance or on purpose: see [Pieces.In].
 var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
-// Splice has the pieces sent in the place of a message, which the library writes like that.
-func (x *Exchange) Splice(message []byte, pieces Pieces) { x.instead, x.pieces = message, pieces }
-
-// splice puts the pieces into the body that a library has made.
-func (x *Exchange) splice(req *http.Request) error {
-	body, err := io.ReadAll(req.Body)
-	if err := errors.Join(err, req.Body.Close()); err != nil {
-		return err
-	}
-	head, tail, found := bytes.Cut(body, x.instead)
-	if !found {
-		return errors.New("the library has not written the message that stands for the conversation")
-	}
-	whole := append(append(Pieces{head}, x.pieces...), tail)
-	whole.setBody(req)
-	return nil
+// In returns a body with the pieces in the place of a message, whose text is [Placeholder].
+func (p Pieces) In(body, message []byte) Pieces {
+	head, tail, _ := bytes.Cut(body, message)
+	return append(append(Pieces{head}, p...), tail)
 }

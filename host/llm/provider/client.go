@@ -159,6 +159,15 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 	}
 }
 
+// Bearer returns the header of most servers, with the key.
+func (o Options) Bearer() http.Header {
+	h := http.Header{}
+	if o.APIKey != "" {
+		h.Set("Authorization", "Bearer "+o.APIKey)
+	}
+	return h
+}
+
 // addQuery adds the query of the base URL to the address of a request.
 func (c *Client) addQuery(u *url.URL) {
 	if c.Query != "" {
@@ -183,7 +192,6 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	}
 	req.Header = header
 	c.addQuery(req.URL)
-	x.sent = true
 	x.watch.arm()
 	resp, err := x.client.Do(req)
 	if err != nil {

@@ -18,9 +18,7 @@ import (
 // what it says.
 const maxErrorBytes = 64 << 10
 
-// Exchange is one request and its answer, which begins with [Client.Begin]. It is the
-// HTTP client of a library: answers that are not a stream end here, because libraries
-// would read them without bound and lose their headers.
+// Exchange is one request and its answer, which begins with [Client.Begin].
 type Exchange struct {
 	// Lines: the stream has a JSON value in each line, and is no event stream.
 	Lines bool
@@ -28,17 +26,14 @@ type Exchange struct {
 	// time-out, if it is zero.
 	Patience time.Duration
 
-	c       *Client
-	ctx     context.Context // ends when the server is silent for too long
-	parent  context.Context
-	client  http.Client
-	watch   *watch
-	instead []byte // what the pieces are sent for
-	pieces  Pieces
-	sent    bool    // the library found nothing wrong with the request
-	stream  *stream // of the answer, once there is one
-	answer  io.Closer
-	body    io.Reader // of the answer, which stream reads
+	c      *Client
+	ctx    context.Context // ends when the server is silent for too long
+	parent context.Context
+	client http.Client
+	watch  *watch
+	stream *stream // of the answer, once there is one
+	answer io.Closer
+	body   io.Reader // of the answer, which stream reads
 }
 
 // Begin begins an exchange; done must be called at its end.
@@ -71,44 +66,29 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	}
 	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
-	body.setBody(req)
-	_, err = x.Do(req) //nolint:bodyclose // at the end of the exchange
-	return err
-}
-
-// Do sends a request, whose context is x's. It returns a response only for an answer, which
-// [Exchange.Next] reads and the end of the exchange closes.
-func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
-	x.sent = true
 	x.c.addQuery(req.URL)
-	if x.instead != nil {
-		if err := x.splice(req); err != nil {
-			return nil, err
-		}
-	}
-	if req.Body != nil {
-		req.Body = struct {
-			io.Reader
-			io.Closer
-		}{x.watch.duringUpload(req.Body), req.Body} // a slow upload is life, too
-	}
+	body.setBody(req)
+	req.Body = struct {
+		io.Reader
+		io.Closer
+	}{x.watch.duringUpload(req.Body), req.Body} // a slow upload is life, too
 	x.watch.uploading(cmp.Or(x.Patience, x.c.StallTimeout))
-	resp, err := x.client.Do(req)
+	resp, err := x.client.Do(req) //nolint:bodyclose // at the end of the exchange
 	x.watch.uploaded()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	body := x.watch.duringRead(resp.Body)
+	answer := x.watch.duringRead(resp.Body)
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(body, maxErrorBytes))
+		text, err := io.ReadAll(io.LimitReader(answer, maxErrorBytes))
 		if err != nil && x.ctx.Err() != nil {
-			return nil, err
+			return err
 		}
-		return nil, x.c.status(resp.StatusCode, resp.Header, text)
+		return x.c.status(resp.StatusCode, resp.Header, text)
 	}
-	x.stream, x.body, x.answer = x.newStream(body), body, resp.Body
-	return resp, nil
+	x.stream, x.body, x.answer = x.newStream(answer), answer, resp.Body
+	return nil
 }
 
 // Next is the data of the next event, or an error behind the last: see [Exchange.Ended].
@@ -168,9 +148,6 @@ func (x *Exchange) Explain(err error) error {
 	}
 	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return x.c.TooLarge("more than " + mebibytes(limit.Limit))
-	}
-	if !x.sent {
-		return x.c.Refuse(x.c.clean(err.Error(), maxMessageRunes), "choose another model, or another provider for it")
 	}
 	base, _ := url.Parse(x.c.BaseURL) // checked before
 	return x.c.network(err, base, x.stream != nil)

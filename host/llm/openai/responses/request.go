@@ -25,13 +25,9 @@ const keptBy = "openai-responses"
 
 // create sends the request, with all that not each model takes until it is refused.
 func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) error {
-	config := sdk.DefaultConfig(m.APIKey)
-	config.BaseURL = m.BaseURL
-	config.HTTPClient = x
-	client := sdk.NewClientWithConfig(config)
 	for {
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.forgotten.count())
-		x.Splice(placeholder(), provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) }))
+		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) })
 		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
 		if !m.noCacheKey.Load() {
 			wire.PromptCacheKey = cacheKey(entries)
@@ -44,7 +40,10 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		} else if m.Reasoning != "" {
 			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning}
 		}
-		_, err := client.CreateResponseStream(x.Context(), wire)
+		body, err := json.Marshal(wire)
+		if err == nil {
+			err = x.Post("/responses", m.Bearer(), items.In(body, placeholder()))
+		}
 		if err == nil || !m.without(err, wire, entries) {
 			return err
 		}
