@@ -45,8 +45,8 @@ func (a *app) loadConfig(ctx context.Context) error {
 	return nil
 }
 
-// checkVariables looks for variables that nothing reads. Others set such ones, too, so
-// only what is mistyped is a mistake.
+// checkVariables warns of variables that nothing reads. Other programs can set some, so only a
+// name like a known one is an error.
 func (a *app) checkVariables(environ []string) error {
 	const prefix, mistyped = "STOCKADE_", 2                                             // letters
 	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`

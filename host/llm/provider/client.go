@@ -185,7 +185,7 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	}
 	x, done := c.Begin(ctx)
 	defer done()
-	req, err := http.NewRequestWithContext(x.Context(), http.MethodGet, c.BaseURL+path, nil)
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodGet, c.BaseURL+path, nil)
 	if err != nil {
 		base, _ := url.Parse(c.BaseURL) // checked above
 		return nil, c.network(err, base, false)

@@ -55,9 +55,6 @@ func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	}
 }
 
-// Context is that of the request.
-func (x *Exchange) Context() context.Context { return x.ctx }
-
 // Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
 func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.c.BaseURL+path, nil)
