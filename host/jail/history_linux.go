@@ -121,13 +121,13 @@ func hiddenIn(repository string, main, hidden []string) (path string, anywhere b
 	return "", false
 }
 
-// noRepository is what programs say if git finds no repository.
+// noRepository matches the errors of programs for which git finds no repository.
 var noRepository = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)not a git repository|error obtaining VCS status`)
 })
 
-// elsewhereHint notes why git found no repository, if .git leads out of what the command sees: that
-// of a linked worktree or a submodule can.
+// elsewhereHint notes that git found no repository because .git leads to a directory that the
+// command does not see, as in linked worktrees and submodules.
 func (p *plan) elsewhereHint(dir string, ended *effect.Ended) {
 	if !noRepository().Match(slices.Concat(ended.Stdout, ended.Stderr)) {
 		return
