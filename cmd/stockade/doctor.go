@@ -533,7 +533,7 @@ func checkFolders(_ context.Context, a *app) finding {
 			err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
 		}
 		if err != nil { // a *fs.PathError
-			f = mended(folder.fault, "set "+folder.variable+" to a directory with room that you can write to", "%s cannot be written to: %v", a.home(folder.dir), errors.Unwrap(err))
+			f = mended(folder.fault, "set "+folder.variable+" to a directory that can be written to, with room", "%s cannot be written to: %v", a.home(folder.dir), errors.Unwrap(err))
 		}
 	}
 	return f

@@ -225,7 +225,7 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	if err != nil {
 		return err
 	}
-	return x.Post("/v1/messages", m.header(), list.In(envelope, placeholder()))
+	return x.Post("/v1/messages", m.header(), list.In(envelope, standIn()))
 }
 
 // envelopeOf is the envelope of the settings, which is that of the last request most times.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -32,7 +31,7 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 		}
 		body, err := json.Marshal(wire)
 		if err == nil {
-			err = x.Post("/chat/completions", m.Bearer(), messages.In(body, placeholder()))
+			err = x.Post("/chat/completions", m.Bearer(), messages.In(body, standIn()))
 		}
 		switch {
 		case usage && refusesUsage(err):
@@ -66,9 +65,7 @@ func (m *Model) checkReasoning(wire *openai.ChatCompletionRequest) error {
 	return m.Refuse("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
 }
 
-// placeholder is the message that stands for the conversation, as it is on the wire.
-var placeholder = sync.OnceValue(func() []byte { return marshal(standIn()) })
-
+// standIn is the message that stands for the conversation.
 func standIn() openai.ChatCompletionMessage {
 	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: provider.Placeholder()}
 }

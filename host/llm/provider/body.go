@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"io"
 	"net/http"
 	"sync"
@@ -75,8 +76,9 @@ func (p Pieces) setBody(req *http.Request) {
 // Placeholder is a text that no request holds by chance or on purpose: see [Pieces.In].
 var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
-// In returns a body with the pieces in the place of a message, whose text is [Placeholder].
-func (p Pieces) In(body, message []byte) Pieces {
-	head, tail, _ := bytes.Cut(body, message)
+// In returns a body with the pieces in the place of a message, which has the text [Placeholder].
+func (p Pieces) In(body []byte, message any) Pieces {
+	written, _ := json.Marshal(message) // body holds the same
+	head, tail, _ := bytes.Cut(body, written)
 	return append(append(Pieces{head}, p...), tail)
 }

@@ -42,7 +42,7 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		}
 		body, err := json.Marshal(wire)
 		if err == nil {
-			err = x.Post("/responses", m.Bearer(), items.In(body, placeholder()))
+			err = x.Post("/responses", m.Bearer(), items.In(body, standIn()))
 		}
 		if err == nil || !m.without(err, wire, entries) {
 			return err
@@ -121,9 +121,7 @@ func (f *forgotten) add(entries []*llm.Entry, model string) bool {
 	return len(f.of) > before
 }
 
-// placeholder is the item that stands for the conversation, as it is on the wire.
-var placeholder = sync.OnceValue(func() []byte { return marshal(standIn()) })
-
+// standIn is the item that stands for the conversation.
 func standIn() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
 
 // envelope is the request but for its items, and what may be refused of it.
