@@ -49,16 +49,15 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 // Repair returns the name and the arguments that a model means: see [tool.Bare] and [tool.Schema.Repair].
 func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, string) {
 	entry, ok := d.catalog.Load().Find(name)
-	if !ok {
-		entry, ok = d.catalog.Load().Find(tool.Bare(name))
+	if bare := tool.Bare(name); bare == tool.ListTools {
+		return bare, args
+	} else if !ok {
+		if entry, ok = d.catalog.Load().Find(bare); !ok {
+			return name, args
+		}
+		name = entry.Name
 	}
-	switch {
-	case ok:
-		return entry.Name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
-	case tool.Bare(name) == tool.ListTools:
-		return tool.ListTools, args
-	}
-	return name, args
+	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
 // Expect says that a call of the tool will probably come: a model is writing one.
