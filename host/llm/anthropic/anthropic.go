@@ -67,10 +67,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 }
 
 func (m *Model) header() http.Header {
-	header := http.Header{"Anthropic-Version": {apiVersion}}
-	if m.APIKey != "" {
-		header.Set("X-Api-Key", m.APIKey)
-	}
+	header := m.KeyIn("X-Api-Key", "")
+	header.Set("Anthropic-Version", apiVersion)
 	return header
 }
 

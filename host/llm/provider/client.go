@@ -159,11 +159,14 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 	}
 }
 
-// Bearer returns the header of most servers, with the key.
-func (o Options) Bearer() http.Header {
+// Bearer returns a header with the key as most servers want it.
+func (o Options) Bearer() http.Header { return o.KeyIn("Authorization", "Bearer ") }
+
+// KeyIn returns a header with the key under a name, after a prefix.
+func (o Options) KeyIn(name, prefix string) http.Header {
 	h := http.Header{}
 	if o.APIKey != "" {
-		h.Set("Authorization", "Bearer "+o.APIKey)
+		h.Set(name, prefix+o.APIKey)
 	}
 	return h
 }
