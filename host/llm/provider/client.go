@@ -171,13 +171,6 @@ func (o Options) KeyIn(name, prefix string) http.Header {
 	return h
 }
 
-// addQuery adds the query of the base URL to the address of a request.
-func (c *Client) addQuery(u *url.URL) {
-	if c.Query != "" {
-		u.RawQuery = strings.TrimSuffix(c.Query+"&"+u.RawQuery, "&")
-	}
-}
-
 // Get makes one request that is no part of a conversation, such as one for the list of
 // models, and returns at most so many bytes of the answer. A server that has no such page answers
 // nil. It is not tried again; ctx bounds the time that it takes, and the stall time-out that of
@@ -188,13 +181,10 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	}
 	x, done := c.Begin(ctx)
 	defer done()
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodGet, c.BaseURL+path, nil)
+	req, err := x.request(http.MethodGet, path, header)
 	if err != nil {
-		base, _ := url.Parse(c.BaseURL) // checked above
-		return nil, c.network(err, base, false)
+		return nil, x.Explain(err)
 	}
-	req.Header = header
-	c.addQuery(req.URL)
 	x.watch.arm()
 	resp, err := x.client.Do(req)
 	if err != nil {

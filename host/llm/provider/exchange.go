@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,15 +56,26 @@ func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	}
 }
 
+// request makes a request for a path of the server, with the query of the base URL.
+func (x *Exchange) request(method, path string, header http.Header) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(x.ctx, method, x.c.BaseURL+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	if x.c.Query != "" {
+		req.URL.RawQuery = strings.TrimSuffix(x.c.Query+"&"+req.URL.RawQuery, "&")
+	}
+	return req, nil
+}
+
 // Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
 func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.c.BaseURL+path, nil)
+	req, err := x.request(http.MethodPost, path, header)
 	if err != nil {
 		return err
 	}
-	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
-	x.c.addQuery(req.URL)
 	body.setBody(req)
 	req.Body = struct {
 		io.Reader
