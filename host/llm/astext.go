@@ -52,15 +52,16 @@ func (r Reply) CallAsText(tools []tool.Definition) string {
 	}
 	for _, at := range callStarts().FindAllStringSubmatchIndex(text, 20) {
 		start := max(at[2], at[4])
+		if strings.Count("\n"+text[:start], "\n```")%2 == 1 {
+			continue // in a code fence
+		}
 		name, call := "", text[start:]
-		switch inFence := strings.Count("\n"+text[:start], "\n```")%2 == 1; {
-		case inFence:
-		case at[4] >= 0:
+		if at[4] >= 0 {
 			var value any
 			if json.Unmarshal([]byte(repaired(call)), &value) == nil {
 				name = calledIn(value, offered)
 			}
-		default: // the name is one of the first words
+		} else { // the name is one of the first words
 			words := strings.FieldsFunc(call[:min(len(call), 400)], func(r rune) bool { return !tool.ValidName(string(r)) })
 			if i := slices.IndexFunc(words, offered); i >= 0 {
 				name = words[i]
