@@ -47,7 +47,7 @@
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, with the types of go-openai
 //	llm/ollama              Ollama's own API; how large the context of a model is
-//	llm/anthropic           Anthropic's messages, over its own library
+//	llm/anthropic           Anthropic's messages, with the types of its library
 //	llm/openai/responses    OpenAI's Responses API, with the types of go-openai
 //	llm/google              Google's Gemini API, in its own small wire
 //	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats

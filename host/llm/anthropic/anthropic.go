@@ -3,7 +3,7 @@
 //
 // [New] makes a [Model] from options; the model turns canonical messages into one
 // streaming request and the stream back into deltas. Anthropic's library has the types
-// of the request and sends it; this package adds what it lacks:
+// of the request:
 //
 //   - request.go: a conversation as messages of the API, each entry made once, and where
 //     the API caches it.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
-	"net/http"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -64,13 +63,6 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return total, nil
-}
-
-// setBody makes the pieces the body of a request.
-func (p Pieces) setBody(req *http.Request) {
-	req.ContentLength = p.Len()
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: p}), nil }
-	req.Body, _ = req.GetBody() // which fails never
 }
 
 // Placeholder is a text that no request holds by chance or on purpose: see [Pieces.In].

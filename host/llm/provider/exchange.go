@@ -76,11 +76,9 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	body.setBody(req)
-	req.Body = struct {
-		io.Reader
-		io.Closer
-	}{x.watch.duringUpload(req.Body), req.Body} // a slow upload is life, too
+	req.ContentLength = body.Len()
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: body}), nil }
+	req.Body = io.NopCloser(x.watch.duringUpload(&reader{pieces: body})) // a slow upload is life, too
 	x.watch.uploading(cmp.Or(x.Patience, x.c.StallTimeout))
 	resp, err := x.client.Do(req) //nolint:bodyclose // at the end of the exchange
 	x.watch.uploaded()
