@@ -45,10 +45,10 @@
 //	tool                    the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
 //	llm                     canonical messages, their entries, deltas, the Model interface, retries
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
-//	llm/openai              OpenAI's chat completions, over go-openai
+//	llm/openai              OpenAI's chat completions, with the types of go-openai
 //	llm/ollama              Ollama's own API; how large the context of a model is
-//	llm/anthropic           Anthropic's messages, over its own library
-//	llm/openai/responses    OpenAI's Responses API, over go-openai
+//	llm/anthropic           Anthropic's messages, with the types of its library
+//	llm/openai/responses    OpenAI's Responses API, with the types of go-openai
 //	llm/google              Google's Gemini API, in its own small wire
 //	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats
 //	llm/foreign             tests of the providers with servers, clients and types of others

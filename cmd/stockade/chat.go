@@ -86,7 +86,8 @@ func chatHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// runChat talks in a session, a new one where id is empty. First is a line, or empty.
+// runChat talks in a session, or a new one if id is empty. First is the first line; it may be
+// empty.
 func runChat(ctx context.Context, a *app, id, first string) error {
 	if a.draws() {
 		a.ui = tui.New()

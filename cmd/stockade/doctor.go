@@ -511,22 +511,29 @@ func checkLog(ctx context.Context, a *app) finding {
 	return good("chain intact, %s; %s", words.Plural(int(v.Events), "event"), what)
 }
 
-// checkFolders writes a file beside what the program keeps, and removes it.
+// checkFolders writes a file to each folder of the program, and removes it.
 func checkFolders(_ context.Context, a *app) finding {
-	f := good("what is kept can be written")
-	for i, dir := range []string{a.Dirs.Cache, a.Dirs.Config, a.Dirs.State, a.Dirs.Data} {
-		at := dir // or the first directory above that there is
+	f := good("all of them can be written to")
+	for _, folder := range []struct {
+		dir, variable string
+		fault         state
+	}{
+		{a.Dirs.Cache, "XDG_CACHE_HOME", stateNote}, // compiled modules need not be kept
+		{a.Dirs.Config, "XDG_CONFIG_HOME", stateNote},
+		{a.Dirs.State, "XDG_STATE_HOME", stateBroken},
+		{a.Dirs.Data, "XDG_DATA_HOME", stateBroken},
+	} {
+		at := folder.dir // or the nearest directory above it that exists
 		for _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
 			at = filepath.Dir(at)
 		}
 		file, err := os.CreateTemp(at, ".stockade-doctor-")
 		if err == nil {
-			_, err = file.Write(make([]byte, 64<<10)) // a full disk takes a name
+			_, err = file.Write(make([]byte, 64<<10)) // a full disk has room for an empty file
 			err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
 		}
-		if err != nil { // a *fs.PathError; compiled modules and answers need not be kept
-			variable := []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"}[i]
-			f = mended([]state{stateNote, stateNote, stateBroken, stateBroken}[i], "set "+variable+" to a directory that can be written to, with room", "%s cannot be written to: %v", a.home(dir), errors.Unwrap(err))
+		if err != nil { // a *fs.PathError
+			f = mended(folder.fault, "set "+folder.variable+" to a directory that can be written to, with room", "%s cannot be written to: %v", a.home(folder.dir), errors.Unwrap(err))
 		}
 	}
 	return f

@@ -23,8 +23,8 @@ func (a *app) draws() bool {
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
 // draw shows a terminal that is drawn on, until the person leaves. Where nothing is
-// typed but answers, ed is nil, and do is called once. First is a prompt that is there
-// from the start, or empty.
+// typed but answers, ed is nil, and do is called once. First is the first prompt; it may be
+// empty.
 func (t *turns) draw(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()

@@ -42,7 +42,7 @@ type initOptions struct {
 	yes                           bool
 
 	own     bool          // the provider is at its own address
-	key     secret.Record // to be kept; the zero Record: none is
+	key     secret.Record // is kept as a secret; the zero Record: there is none
 	dropped []initKey     // what the file says of another provider
 }
 
@@ -297,8 +297,8 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 	return o.check()
 }
 
-// takeKey is the key for a server: that of its variable, or one that is typed, to be kept
-// for that server as a secret. Empty: there is none.
+// takeKey returns the key for a server from the environment, or asks for one, which is to be kept
+// as a secret for that server. Empty: there is none.
 func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	kind, _ := door.ProviderKindOf(p.Name)
 	for _, name := range kind.KeyVariables {
@@ -306,7 +306,7 @@ func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.W
 			return key, nil
 		}
 	}
-	address, found := strings.CutPrefix(p.Where(), "https://") // over which alone a secret is sent
+	address, found := strings.CutPrefix(p.Where(), "https://") // a secret is sent over https only
 	if address, _, _ = strings.Cut(address, "/"); !found || o.here || kind.KeyVariables == nil {
 		return "", nil
 	}
@@ -334,7 +334,7 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
-// typedLine asks for a line until it means something.
+// typedLine asks for a line until means returns no error, and returns the value of the line.
 func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what string, means func(line string) (string, error)) (string, error) {
 	terminal.FlushInput(in)
 	for {

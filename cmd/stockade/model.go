@@ -93,12 +93,12 @@ func (a *app) modelError(p *door.Provider, err error) error {
 	return exit
 }
 
-// nameModel names the model of a provider where nothing does: a person picks one of its
-// server's. Without a terminal the error names some.
+// nameModel asks for the model of a provider if nothing names one. Without a terminal it returns
+// an error that names some models of the server.
 func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
 	_, err := a.door().Chosen(*p)
 	if e, ok := errors.AsType[*door.ModelError](err); !ok || e.Fault != door.FaultName {
-		return nil // or what is wrong is found again
+		return nil // other errors are found again later
 	}
 	in, out, done, tty := a.terminal()
 	defer done()
@@ -115,7 +115,7 @@ func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
 	return err
 }
 
-// pickModel asks which model of a server it is to be: a number in its list, or a name.
+// pickModel asks for a model of a server, by its name or its number in the list.
 func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	const most = 60
 	found, err := a.modelsOf(ctx, p)

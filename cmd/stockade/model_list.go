@@ -163,7 +163,7 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	return nil
 }
 
-// modelsOf asks a server for its models. A second without an answer is said.
+// modelsOf asks a server for its models. It says so if that takes more than a second.
 func (a *app) modelsOf(ctx context.Context, p door.Provider) (door.Found, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("no answer for %s", maxListing))
 	defer cancel()

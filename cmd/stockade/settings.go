@@ -45,10 +45,10 @@ func (a *app) loadConfig(ctx context.Context) error {
 	return nil
 }
 
-// checkVariables looks for variables that nothing reads. Others set such ones, too, so
-// only what is mistyped is a mistake.
+// checkVariables warns of variables that nothing reads. Other programs can set some, so only a
+// name like a known one is an error.
 func (a *app) checkVariables(environ []string) error {
-	const prefix, mistyped = "STOCKADE_", 2                                             // letters
+	const prefix = "STOCKADE_"
 	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`
 	for _, key := range config.Keys() {
 		known = append(known, strings.TrimPrefix(config.Variable(key), prefix))
@@ -63,7 +63,7 @@ func (a *app) checkVariables(environ []string) error {
 		if near != "" {
 			what += "; did you mean " + prefix + near + "?"
 		}
-		if near != "" && nearest.Distance(name, near) <= mistyped {
+		if near != "" && nearest.Distance(name, near) <= 2 { // letters, which is a typing error
 			return usageError("unset it, or write "+prefix+near, "%s", what)
 		}
 		a.s.note("warning: %s", what)

@@ -18,7 +18,7 @@ import (
 // Tools is what the loop needs of the tools; the dispatcher has it.
 type Tools interface {
 	Definitions() []tool.Definition
-	// Repair returns the name and the arguments that a model means by its own.
+	// Repair returns the name and the arguments that a model means by those that it has sent.
 	Repair(ctx context.Context, name, args string) (string, string)
 	// CallAll carries out the calls of one step, and records them. Their results
 	// are in the order of the calls, each with limit for its LimitMessage; an error
@@ -129,7 +129,7 @@ type turn struct {
 	// Who answers since the model of the agent has failed, to the end of the turn, as
 	// [llm.Failover] has it. Nil: it has not.
 	instead *llm.Alternative
-	asText  bool // the model was told that it has written a call as text
+	asText  bool // the model was told in this turn that it has written a call as text
 }
 
 // run runs one turn. Its error is one that could not be recorded.
@@ -200,15 +200,15 @@ func (t *turn) next(ctx context.Context) error {
 	return nil
 }
 
-// tellAsText tells the model that it has written a call of a tool as text, which is never run.
-// The second time in a turn ends it.
+// tellAsText tells the model that it has written a call as text, which is never run. The second
+// time ends the turn.
 func (t *turn) tellAsText(ctx context.Context, name string) error {
 	if t.asText || t.step == t.a.opts.MaxSteps {
 		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
 		return nil
 	}
 	told := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
-		"Make the call itself, in the format for tool calls. If you wanted to show such a text, put it into a code fence, with a sentence before it.]", name)
+		"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name)
 	drafts := append(t.final, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, told)))
 	t.asText, t.final = true, nil
 	return t.record(ctx, drafts...)

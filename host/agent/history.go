@@ -106,7 +106,7 @@ func (p *Past) add(e session.Event) {
 	switch m.Kind {
 	case llm.ToolResult:
 		var data llm.ResultData
-		if bytes.Contains(m.Data, []byte(`"wrote":`)) && json.Unmarshal(m.Data, &data) == nil { // it is not sent, and takes no room
+		if bytes.Contains(m.Data, []byte(`"wrote":`)) && json.Unmarshal(m.Data, &data) == nil { // is not sent, so it needs no memory
 			data.Wrote = ""
 			m.Data = tool.Marshal(data)
 		}
@@ -130,7 +130,7 @@ func (p *Past) add(e session.Event) {
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
 			call.ID = e.Call
-			if call.Function.Sent != nil { // no model is sent that again
+			if call.Function.Sent != nil { // is not sent either
 				call.Function.Sent = nil
 				m.Data = tool.Marshal(call)
 			}

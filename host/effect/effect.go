@@ -46,7 +46,7 @@ type Command struct {
 	MaxOutput int // bytes of each stream that are kept, half of them from its end
 	// MergeStderr sends both streams to Stdout in the order of writing.
 	MergeStderr bool
-	// Terminal asks for what a terminal shows of each stream, for a reader. False: its bytes.
+	// Terminal asks for the text that a terminal shows of each stream. False: its bytes.
 	Terminal bool
 	// Stage takes what the process changes in files, of which the host then has
 	// nothing. Nil: it changes the host's.
@@ -56,7 +56,7 @@ type Command struct {
 	Show func(text string)
 }
 
-// Ended is how a process ended, and what it wrote. Of each text, the beginning and the end are kept.
+// Ended is the end and the output of a process. Of a long text, the beginning and the end are kept.
 type Ended struct {
 	Code      *int // nil when a signal ended the process
 	Signal    *int
@@ -64,7 +64,7 @@ type Ended struct {
 	CPU       time.Duration // of the user and of the system
 	Stdout    []byte
 	Stderr    []byte
-	Wrote     []byte // the bytes of those streams of which a terminal shows something else
+	Wrote     []byte // the bytes of the streams that a terminal shows in another way
 	Truncated bool   // there was more than was kept
 	// Notes are for whoever reads the result: what was hidden from the process, what
 	// it has changed, what of that was taken back.

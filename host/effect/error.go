@@ -31,12 +31,11 @@ type Error struct {
 	Kind  Kind
 	Limit int64 // bytes; of TooLarge
 	Err   error
-	Hint  string // what a person can do; empty: nothing is known
+	Hint  string // tells a person what to do; may be empty
 	Final bool   // the same request would fail again
 }
 
-// Remedy is the hint, and whether the same request would fail again, for those who do
-// not know this package.
+// Remedy returns Hint and Final, for packages that do not import this one.
 func (e *Error) Remedy() (hint string, final bool) { return e.Hint, e.Final }
 
 // Error is one line of at most 600 characters: guests and other machines have a
@@ -46,7 +45,7 @@ func (e *Error) Error() string { return oneLine(e.Err.Error()) }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is makes a refusal fs.ErrPermission, and a server that is not reached
-// syscall.EHOSTUNREACH, for those who do not know this package.
+// syscall.EHOSTUNREACH, for packages that do not import this one.
 func (e *Error) Is(target error) bool {
 	return e.Kind == Denied && target == fs.ErrPermission || e.Kind == Connect && target == syscall.EHOSTUNREACH
 }

@@ -35,9 +35,11 @@ type Options struct {
 	// By default, names are resolved and checked here, and the proxy gets the
 	// address.
 	ProxyResolves bool
-	// ProxyFrom is where Proxy is set, and Unread the variable that names a proxy and is
-	// not read. Errors name them. Empty: it is not known, or there is none.
-	ProxyFrom, Unread string
+	// ProxyFrom is the place where Proxy is set, for errors; empty: not known.
+	ProxyFrom string
+	// Unread is a variable of the environment that names a proxy and is not read, for errors;
+	// empty: there is none.
+	Unread string
 	// Authorities are trusted beside the system's. A file of which anything cannot
 	// be read is an error.
 	Authorities []Authorities

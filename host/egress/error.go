@@ -33,13 +33,13 @@ func phase(kind effect.Kind, what string, err error) error {
 	}
 	e := failf(kind, "%s: %w", what, err)
 	if wrong, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		e.Final, e.Hint = true, "something on the way may answer in its place, such as a login page: open the address in a browser"
+		e.Final, e.Hint = true, "another server may answer, such as a login page: open the address in a browser"
 		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 			e.Err = fmt.Errorf("%s: its certificate is from %.100q, which is not trusted here: %w", what, wrong.UnverifiedCertificates[0].Issuer.String(), err)
-			e.Hint = "if your network opens TLS to look into it, name the file with its certificate authority: network.ca_files = [\"/PATH/ca.pem\"] in your own agent.toml"
+			e.Hint = "if your network inspects TLS, name the file of its certificate authority: network.ca_files = [\"/PATH/ca.pem\"] in your own agent.toml"
 		}
 		if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-			e.Hint = "see whether the clock of this machine is right; if so, whoever runs the server has to renew it"
+			e.Hint = "check the clock of this machine; if it is right, the server needs a new certificate"
 		}
 	}
 	return e

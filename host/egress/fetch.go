@@ -250,17 +250,18 @@ func (e *Egress) open(ctx context.Context, d network.Decision, protocols []strin
 	}
 	f, ok := errors.AsType[*effect.Error](err)
 	addr := d.Host().Addr()
-	switch here := d.Host().Name() == "localhost" || addr.IsValid() && !network.Public(addr); {
-	case !ok || here || f.Hint != "" || f.Kind == effect.Denied:
+	private := d.Host().Name() == "localhost" || addr.IsValid() && !network.Public(addr) // needs no proxy
+	switch {
+	case !ok || private || f.Hint != "" || f.Kind == effect.Denied:
 	case e.proxy == nil && e.opts.Unread != "":
 		f.Hint = UnreadHint(e.opts.Unread)
 	case e.proxy != nil && f.Kind == effect.DNS:
-		f.Hint = "where only the proxy can look names up, set network.proxy_resolves = true in your own agent.toml"
+		f.Hint = "if only the proxy can look names up, set network.proxy_resolves = true in your own agent.toml"
 	}
 	return conn, err
 }
 
-// UnreadHint says what to do about a variable that names a proxy.
+// UnreadHint is the hint for a variable that names a proxy and is not read.
 func UnreadHint(variable string) string {
 	return variable + " is set, and is not read: to go through a proxy, set network.proxy = \"http://HOST:PORT\" in your own agent.toml"
 }

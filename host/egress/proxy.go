@@ -66,10 +66,10 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	status, err := connectAnswer(conn)
 	switch {
 	case err != nil:
-		return nil, e.ofProxy(phase(effect.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "see whether network.proxy names an HTTP proxy")
+		return nil, e.ofProxy(phase(effect.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "check that network.proxy names an HTTP proxy")
 	case status == http.StatusProxyAuthRequired:
 		return nil, e.ofProxy(failf(effect.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
-			"name one that wants none in network.proxy, such as a small one on this machine that logs in to it")
+			"name a proxy without a password in network.proxy, such as one on this machine that logs in to this one")
 	case status != http.StatusOK:
 		hint := "whoever runs the proxy decides whom it lets through"
 		if !e.opts.ProxyResolves {
@@ -87,7 +87,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 // addresses are not checked: it is where the configuration says, and that is a
 // private network as a rule.
 func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
-	const up = "see whether network.proxy is right, and the proxy up"
+	const up = "check that network.proxy is right, and that the proxy runs"
 	addrs := []netip.Addr{e.proxy.Host.Addr()}
 	if !e.proxy.Host.IsAddr() {
 		var err error
@@ -107,8 +107,7 @@ func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
 	return conn, e.ofProxy(err, e.proxy.Host.Addr().IsLoopback() && errors.Is(err, syscall.ECONNREFUSED), up)
 }
 
-// ofProxy adds to an error of the proxy what a person can do about it. Final: the same
-// request would fail again.
+// ofProxy adds a hint to an error of the proxy. Final: the same request would fail again.
 func (e *Egress) ofProxy(err error, final bool, hint string) error {
 	if f, ok := errors.AsType[*effect.Error](err); ok {
 		f.Final, f.Hint = f.Final || final, cmp.Or(f.Hint, hint)

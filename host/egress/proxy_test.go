@@ -151,7 +151,7 @@ func TestAHostileProxy(t *testing.T) {
 		hint  string
 	}{
 		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, effect.Connect, true, "network.proxy_resolves = true"},
-		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, effect.Connect, true, "wants none in network.proxy"},
+		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, effect.Connect, true, "without a password in network.proxy"},
 		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, effect.Connect, true, "whoever runs the proxy"},
 		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, effect.Connect, false, "whoever runs the proxy"},
 		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, effect.Connect, true, "whoever runs the proxy"},

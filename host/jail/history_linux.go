@@ -121,28 +121,28 @@ func hiddenIn(repository string, main, hidden []string) (path string, anywhere b
 	return "", false
 }
 
-// noRepository is what programs say if git finds no repository.
+// noRepository matches the errors of programs for which git finds no repository.
 var noRepository = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)not a git repository|error obtaining VCS status`)
 })
 
-// elsewhereHint notes why git found no repository, if .git leads out of what the command sees: that
-// of a linked worktree or a submodule can.
+// elsewhereHint notes that git found no repository because .git leads to a directory that the
+// command does not see, as in linked worktrees and submodules.
 func (p *plan) elsewhereHint(dir string, ended *effect.Ended) {
 	if !noRepository().Match(slices.Concat(ended.Stdout, ended.Stderr)) {
 		return
 	}
-	name := filepath.Join(dir, ".git")
-	for _, err := os.Lstat(name); err != nil && p.shows(dir); _, err = os.Lstat(name) {
+	missing := func(name string) bool { _, err := os.Lstat(name); return err != nil }
+	for p.shows(dir) && missing(filepath.Join(dir, ".git")) {
 		dir = filepath.Dir(dir)
-		name = filepath.Join(dir, ".git")
 	}
+	name := filepath.Join(dir, ".git")
 	repository, _ := githistory.Common(name)
 	if !p.shows(dir) || p.shows(repository) {
 		return
 	}
-	note := fmt.Sprintf("git finds no repository: what %q leads to is not there, or knows of no worktree here; look at what it is before you show it to commands", name)
-	if tops, _ := githistory.Tops(repository); repository != "" && slices.Contains(tops, dir) { // a stranger could have made .git
+	note := fmt.Sprintf("git finds no repository: what %q leads to is not there, or has no worktree here; look at it before you show it to commands", name)
+	if tops, _ := githistory.Tops(repository); repository != "" && slices.Contains(tops, dir) { // else anybody could have made .git
 		word, _ := shellword.Quote(repository) // no name has a NUL
 		note = fmt.Sprintf("git finds no repository: %q leads to %q, which the command does not see; a person can show it to commands: --mount %s", name, repository, word)
 	}

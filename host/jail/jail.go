@@ -39,6 +39,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/stage"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 // path is the end of the PATH of every command: where systems keep their programs.
@@ -184,7 +185,12 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		out := streams{own: new(redact.Redactor)}
 		clean := func(w io.Writer) *redact.Writer { return out.own.Writer(j.Redact.Writer(w)) }
 		for i := range out.kept {
-			out.kept[i] = &kept{headTail: newHeadTail(maxOutput), terminal: cmd.Terminal, redact: clean}
+			out.kept[i] = &kept{headTail: newHeadTail(maxOutput)}
+			if k := out.kept[i]; cmd.Terminal {
+				k.shown = newHeadTail(maxOutput)
+				k.clean = clean(k.shown)
+				k.screen = visible.NewScreen(k.clean)
+			}
 		}
 		out.stdout, out.stderr = clean(io.MultiWriter(out.kept[0], live)), clean(out.kept[1])
 		if cmd.MergeStderr {

@@ -2,40 +2,28 @@ package jail
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// kept keeps what is written to it and, where that is asked for, what a terminal shows of it.
+// kept keeps what is written to it and, with a screen, what a terminal shows of it.
 type kept struct {
 	*headTail
-	terminal bool // as of [effect.Command]
-	redact   func(io.Writer) *redact.Writer
-	screen   *visible.Screen // passes on to clean; nil: a terminal shows what was written
-	clean    *redact.Writer  // writes to shown: a secret can come together on the screen
-	shown    *headTail
+	screen *visible.Screen // writes to clean; may be nil
+	clean  *redact.Writer  // writes to shown: the screen can join the parts of a secret
+	shown  *headTail
 }
 
 func (k *kept) Write(p []byte) (int, error) {
-	if k.terminal && k.screen == nil && slices.ContainsFunc(p, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' }) {
-		k.shown = &headTail{half: k.half, total: k.total - int64(len(k.head)+len(k.tail))}
-		k.clean = k.redact(k.shown)
-		k.screen = visible.NewScreen(k.clean)
-		for _, before := range [][]byte{k.head, k.tail[k.at:], k.tail[:k.at]} {
-			_, _ = k.screen.Write(before)
-		}
-	}
 	if k.screen != nil {
 		_, _ = k.screen.Write(p)
 	}
 	return k.headTail.Write(p)
 }
 
-// show ends the text, and returns what a terminal shows of it.
+// show ends the text. It returns what a terminal shows of it, or the text itself without a screen.
 func (k *kept) show() *headTail {
 	if k.screen == nil {
 		return k.headTail

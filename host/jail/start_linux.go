@@ -63,7 +63,7 @@ type helper struct {
 	cmd    *exec.Cmd
 	socket *os.File   // ours, blocking
 	mounts *os.File   // tells of changes of what is mounted here since it was started
-	routes []*os.File // the counters of its own network; nil: it has none
+	routes []*os.File // the counters of its own network; empty: it has no network of its own
 	ready  wire.Ready
 	gone   chan struct{}  // closed when the process has ended
 	clean  []func()       // what has to be done then
@@ -185,11 +185,11 @@ func (h *helper) current() bool {
 	return n == 0 && err == nil
 }
 
-// noRoutes finds OutNoRoutes in the counters of a network, if it is not 0.
+// noRoutes matches a counter OutNoRoutes that is not 0.
 var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
 
-// outward reports whether a command tried to reach what is not in its own network: it connected to
-// an address without a route there, or was Go, which does not try, as its environment has it.
+// outward reports whether a command tried to leave its own network. It connected to an address
+// without a route, or it was Go, whose environment tells it not to try.
 func (h *helper) outward(ended *effect.Ended) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
 		text, _ := io.ReadAll(f)

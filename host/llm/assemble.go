@@ -291,20 +291,22 @@ func (a *Assembler) Reply() Reply {
 	return r
 }
 
-// Whole is the finish of an answer whose server says only that it has ended. It is empty for
-// half an answer: one without a text and calls, or with a call whose arguments are no complete
-// JSON.
-func (a *Assembler) Whole() (finish FinishReason) {
+// Whole returns a finish for an answer that has ended without one. Empty: the answer is not whole,
+// because it has neither a text nor calls, or because the arguments of a call are not complete JSON.
+func (a *Assembler) Whole() FinishReason {
 	r := a.Reply()
-	if r.Text != "" {
-		finish = FinishStop
-	}
 	for i, c := range r.Calls {
-		if finish = FinishTools; len(a.calls[i].args) == 0 || !json.Valid([]byte(c.Function.Arguments)) {
+		if len(a.calls[i].args) == 0 || !json.Valid([]byte(c.Function.Arguments)) {
 			return ""
 		}
 	}
-	return finish
+	switch {
+	case len(r.Calls) > 0:
+		return FinishTools
+	case r.Text != "":
+		return FinishStop
+	}
+	return ""
 }
 
 // nameCalls gives an id of its own to each call. The first call with an id

@@ -11,14 +11,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// CallAsText is the name of the brief that tells a model that it has written a call as text.
+// CallAsText is the name of a brief: it tells a model that it has written a call as text.
 const CallAsText = "call_as_text"
 
-// maxCallText limits the text in which a call is looked for.
+// maxCallText limits the texts that are searched for a call.
 const maxCallText = 256 << 10
 
-// callStarts matches the beginnings of calls: as the templates of models write them, as its first
-// group, or as JSON, as its second.
+// callStarts matches the beginning of a call: its first group matches the marks of a model's
+// template, and its second group JSON.
 var callStarts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)(?:^|[.!?:>])[ \t]*(" +
 		`<(?:\w+:)?(?:tool_calls?|function_calls?|tool_use|invoke)\b|<function[= ]|` + // Hermes, Qwen, GLM, MiniMax, Llama
@@ -28,12 +28,12 @@ var callStarts = sync.OnceValue(func() *regexp.Regexp {
 		`(?:^|>)[ \t]*([{\[]\s*[{"])`)
 })
 
-// callEnds matches the end of a call, whose last marks some servers swallow.
+// callEnds matches the end of a call. Some servers remove its last marks.
 var callEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:[>})\\]`]|<parameter[= ][^<>]*>[^<]*)$") })
 
-// CallAsText is the tool that a reply without calls calls in its text, or in its reasoning where
-// there is no text, as models do whose calls the server does not know. It is empty if the text
-// explains a call: with words behind it, or with a code fence around it and words before it.
+// CallAsText returns the name of the tool for which a reply has a call as text, or as reasoning
+// if it has no text. Models write calls so if the server does not know their format. Empty: there
+// is no such call, or the text explains one, with words after it, or in a code fence after words.
 func (r Reply) CallAsText(tools []tool.Definition) string {
 	text := r.Text
 	for i := 0; i < len(r.Parts) && strings.TrimSpace(r.Text) == ""; i++ {
@@ -52,15 +52,16 @@ func (r Reply) CallAsText(tools []tool.Definition) string {
 	}
 	for _, at := range callStarts().FindAllStringSubmatchIndex(text, 20) {
 		start := max(at[2], at[4])
+		if strings.Count("\n"+text[:start], "\n```")%2 == 1 {
+			continue // in a code fence
+		}
 		name, call := "", text[start:]
-		switch inFence := strings.Count("\n"+text[:start], "\n```")%2 == 1; {
-		case inFence:
-		case at[4] >= 0:
+		if at[4] >= 0 {
 			var value any
 			if json.Unmarshal([]byte(repaired(call)), &value) == nil {
 				name = calledIn(value, offered)
 			}
-		default: // the name is one of the first words
+		} else { // the name is one of the first words
 			words := strings.FieldsFunc(call[:min(len(call), 400)], func(r rune) bool { return !tool.ValidName(string(r)) })
 			if i := slices.IndexFunc(words, offered); i >= 0 {
 				name = words[i]
@@ -73,7 +74,7 @@ func (r Reply) CallAsText(tools []tool.Definition) string {
 	return ""
 }
 
-// calledIn is the tool that a JSON value calls, in the forms of models and of APIs.
+// calledIn returns the name of the tool that a JSON value calls. Models and APIs have several forms.
 func calledIn(value any, offered func(string) bool) (called string) {
 	switch v := value.(type) {
 	case []any:
@@ -86,7 +87,7 @@ func calledIn(value any, offered func(string) bool) (called string) {
 			name, _ := v[key].(string)
 			name = name[strings.LastIndexAny(name, ".:")+1:]
 			if offered(name) && !has("description") && slices.ContainsFunc([]string{"arguments", "parameters", "args", "input", "action_input"}, has) {
-				return name // with a description, it would be the definition of a tool
+				return name // a description makes it the definition of a tool
 			}
 		}
 		for _, key := range []string{"function", "function_call", "tool_call", "tool_calls"} {

@@ -17,8 +17,8 @@ type ProviderError struct {
 	Err        error         // the cause, if there is one
 }
 
-// ContextExceeded is the Code of a conversation that does not fit into the context of the
-// model, whatever the provider calls that.
+// ContextExceeded is the Code for a conversation that does not fit into the context of the model.
+// It replaces the provider's own code.
 const ContextExceeded = "context_length_exceeded"
 
 func (e *ProviderError) Error() string {

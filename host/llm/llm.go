@@ -136,8 +136,9 @@ type FunctionData struct {
 	Arguments string `json:"arguments"` // JSON text; may be malformed
 	// Dropped is how many bytes of arguments the model sent, where these were too many to
 	// be kept: the call cannot be carried out. 0: Arguments are all.
-	Dropped int           `json:"dropped,omitempty"`
-	Sent    *FunctionData `json:"sent,omitempty"` // by the model, where Name and Arguments are what it means; nil: they are what it sent
+	Dropped int `json:"dropped,omitempty"`
+	// Sent is the function as the model sent it. Nil: Name and Arguments are unchanged.
+	Sent *FunctionData `json:"sent,omitempty"`
 }
 
 // ResultData is the data of a tool_result message.
@@ -148,7 +149,7 @@ type ResultData struct {
 	Success bool   `json:"success"`
 	// Unsent are fields of the result that the model is not sent.
 	Unsent []string `json:"unsent,omitempty"`
-	// Wrote is what a command wrote, where the envelope has what a terminal shows of it.
+	// Wrote is the output of a command as it was written. Empty: the envelope has it unchanged.
 	Wrote string `json:"wrote,omitempty"`
 }
 

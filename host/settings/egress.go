@@ -33,8 +33,8 @@ func (s *Settings) Egress(administrator policyfile.Place, env func(string) strin
 	return opts, nil
 }
 
-// UnreadProxy is the variable of the environment that names a proxy, which is not read;
-// empty if none does.
+// UnreadProxy returns a variable of the environment that names a proxy and is not read. Empty:
+// there is none.
 func UnreadProxy(env func(string) string) string {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"} {
 		if env(name) != "" {

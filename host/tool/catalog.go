@@ -148,8 +148,8 @@ var around = sync.OnceValue(func() *regexp.Regexp {
 		token + `(?:commentary|analysis|final|json)?)*` + edge + "$")
 })
 
-// Bare is the name that a model has written blanks, quotes, brackets, a namespace, the number
-// of the call or tokens of its format around; empty if it is none.
+// Bare returns the name of a tool without what models add to it: blanks, quotes, brackets, a
+// namespace, the number of the call, and tokens of their formats. Empty: the rest is no name.
 func Bare(name string) string {
 	return around().ReplaceAllString(around().FindString(name), "$1")
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Repair returns the arguments with values in the types that the schema asks for, where they
-// can mean one thing only. null for what may be left out is left out; 5.0 and 1e1 for an
-// integer are 5 and 10; a text is the number, truth, object or list that it holds; null and
-// "" for all arguments are {}. What fits the schema means the same afterwards. All else
-// stays, for [Schema.Check] to refuse.
+// Repair returns the arguments with values in the types of the schema, where a value can mean
+// one thing only. null for an optional property is left out. 5.0 and 1e1 become the integers 5
+// and 10. A string becomes the number, boolean, object or array that its text is. null and ""
+// for all arguments become {}. Arguments that fit the schema keep their meaning. All else stays,
+// for [Schema.Check] to refuse.
 func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessage {
 	c, err := s.compiled()
 	if err != nil || len(args) > maxArgsBytes || CheckJSON(args) != nil {
@@ -29,13 +29,13 @@ func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessa
 	return args
 }
 
-// repair returns the value, whose numbers are json.Number, as the schema asks for it.
+// repair returns a value in the types of a schema. Numbers are json.Number.
 func (w *walk) repair(n *node, value any, depth int) any {
 	if n == nil || depth > maxDepth || !w.spend(1+len(n.all)+len(n.any)+len(n.one)) {
 		return value
 	}
 	subs := append([]*node{n.ref}, n.all...)
-	for _, some := range [][]*node{n.any, n.one} { // of which one can be null
+	for _, some := range [][]*node{n.any, n.one} { // one schema, or one beside that of null
 		some = slices.DeleteFunc(slices.Clone(some), func(sub *node) bool { return slices.Equal(sub.types, []string{"null"}) })
 		if len(some) == 1 {
 			subs = append(subs, some[0])
@@ -71,7 +71,7 @@ func (w *walk) repair(n *node, value any, depth int) any {
 	return value
 }
 
-// as returns the value in a type, or as it is where it does not mean one thing of that.
+// as returns a value in a type, or unchanged if that could change its meaning.
 func (w *walk) as(typ string, value any) any {
 	text, _ := value.(string)
 	if number, ok := value.(json.Number); ok {
@@ -85,12 +85,15 @@ func (w *walk) as(typ string, value any) any {
 		return value
 	}
 	all, plain, err := decode([]byte(text))
-	i, whole := plain.(int64)
-	exact := len(text) <= 16 && -1<<53 < i && i < 1<<53 && (i != 0 || !strings.ContainsAny(text, "eE")) || strings.Trim(text, "-0123456789") == ""
-	switch {
-	case err != nil || !hasType([]string{typ}, plain), typ == "integer" && !(whole && exact):
+	if err != nil || !hasType([]string{typ}, plain) {
 		return value
-	case typ == "integer":
+	}
+	if i, fits := plain.(int64); typ == "integer" {
+		// In a float, digits beyond 2^53 and very small fractions are lost.
+		inFloat := len(text) > 16 || i <= -1<<53 || i >= 1<<53 || i == 0 && strings.ContainsAny(text, "eE")
+		if !fits || inFloat && strings.Trim(text, "-0123456789") != "" {
+			return value
+		}
 		return json.Number(strconv.FormatInt(i, 10))
 	}
 	return all

@@ -4,34 +4,36 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/parser"
 )
 
 const (
-	maxRows    = 64  // limits how far up the cursor goes
-	maxColumns = 500 // limits how much of a longer line can change
-	maxRight   = 160 // limits how far beyond the end of a row the cursor goes
+	maxRows    = 64  // limits how far up the cursor moves
+	maxColumns = 500 // limits the part of a line that can change
+	maxRight   = 160 // limits how far the cursor moves beyond the end of a row
 )
 
-// A Screen passes on what a terminal shows at the end of the text that is written to the Screen.
-// Text that was overwritten or erased is gone, and so are titles and links. No colour hides text.
-// Tabs, bytes that are not UTF-8, and control characters without an effect on text stay. Time is
-// linear in the text, and memory is bounded.
+// A Screen writes the text that a terminal shows at the end, after all that is written to the
+// Screen. Text that is overwritten or erased is left out, and so are colours, titles and links.
+// Tabs, bytes that are not UTF-8, and control characters without an effect on text stay. Lines are
+// not wrapped, and each character has one column. Time is linear in the text, and memory is
+// bounded.
 type Screen struct {
-	w        io.Writer
-	p        *ansi.Parser
-	rows     []string // those that can still change
-	row, col int      // of the cursor
-	saved    [2]int
-	covers   bool // the alternate screen is in use, of which nothing stays
+	w         io.Writer
+	p         *ansi.Parser
+	rows      []string // the last rows, which can still change
+	row, col  int      // the place of the cursor
+	saved     [2]int   // the row and the column that the text has saved
+	alternate bool     // the alternate screen is shown, whose text is left out
 }
 
-// NewScreen returns a screen that passes on to w, whose errors it ignores.
+// NewScreen returns a screen that writes to w. Errors of w are ignored.
 func NewScreen(w io.Writer) *Screen {
 	s := &Screen{w: w, p: ansi.NewParser(), rows: make([]string, 1)}
-	s.p.SetDataSize(1) // of titles
+	s.p.SetDataSize(1) // titles are not needed
 	s.p.SetHandler(ansi.Handler{
 		Execute:   func(b byte) { s.do(ansi.Cmd(b), nil) },
 		HandleCsi: s.do,
@@ -40,7 +42,7 @@ func NewScreen(w io.Writer) *Screen {
 	return s
 }
 
-// Shown returns what a terminal shows of a text.
+// Shown returns the text that a terminal shows of a text.
 func Shown(text string) string {
 	var out strings.Builder
 	s := NewScreen(&out)
@@ -49,14 +51,14 @@ func Shown(text string) string {
 	return out.String()
 }
 
-// acts reports whether a byte, alone or as the first of a sequence, does not show.
-func acts(c byte) bool { return c < ' ' && c != '\t' }
+// isControl reports whether a byte is a control character, or begins a sequence.
+func isControl(c byte) bool { return c < ' ' && c != '\t' }
 
 // Write implements io.Writer, without errors.
 func (s *Screen) Write(text []byte) (int, error) {
 	for p, n := text, 0; len(p) > 0; p = p[n:] {
-		if s.p.State() == parser.GroundState && !acts(p[0]) {
-			if n = slices.IndexFunc(p, acts); n < 0 {
+		if s.p.State() == parser.GroundState && !isControl(p[0]) {
+			if n = slices.IndexFunc(p, isControl); n < 0 {
 				n = len(p)
 			}
 			s.put(string(p[:n]))
@@ -72,18 +74,18 @@ func (s *Screen) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Flush passes on what is on the screen, and empties it.
+// Flush writes the rows of the screen, and empties it.
 func (s *Screen) Flush() {
 	for n := len(s.rows) - 1; n > s.row && s.rows[n] == ""; n-- {
 		s.rows = s.rows[:n]
 	}
-	s.covers = false
+	s.alternate = false
 	s.pass(len(s.rows), "")
 }
 
-// pass passes on the first rows, and what ends the last of them.
+// pass writes the first n rows with an end, and takes them from the screen.
 func (s *Screen) pass(n int, end string) {
-	if !s.covers {
+	if !s.alternate {
 		_, _ = io.WriteString(s.w, strings.Join(s.rows[:n], "\n")+end)
 	}
 	s.rows = slices.Delete(s.rows, 0, n)
@@ -92,55 +94,35 @@ func (s *Screen) pass(n int, end string) {
 	}
 }
 
-// put writes text at the cursor. Blanks at the end of a row that was written over stay away: they
-// only cover what was there.
+// put writes text at the cursor. Blanks at the end of a row are left out if the text overwrites
+// another: programs write them to cover it.
 func (s *Screen) put(text string) {
 	was := s.rows[s.row]
 	left, over := split(was, s.col)
 	now := left + text
-	if s.col = width(now); over != "" {
+	s.col = utf8.RuneCountInString(now)
+	if over != "" {
 		_, right := split(was, s.col)
 		now = strings.TrimRight(now+right, " ")
 	}
-	if s.rows[s.row] = now; s.col >= maxColumns || len(now) > 8*maxColumns {
+	if s.rows[s.row] = now; s.col >= maxColumns {
 		s.pass(s.row+1, "")
 	}
 }
 
-// split divides a row at a column. Blanks stand for a wide character of which one half lies on
-// each side, and for what the row lacks on the left.
+// split divides a row at a column. A row that ends before the column is filled with blanks.
 func split(row string, col int) (left, right string) {
-	at := 0
-	for i, r := range row {
-		n := columns(r)
-		if at >= col && n > 0 {
+	for i := range row {
+		if col == 0 {
 			return row[:i], row[i:]
-		} else if at+n > col {
-			return row[:i] + " ", " " + row[i+len(string(r)):]
 		}
-		at += n
+		col--
 	}
-	return row + strings.Repeat(" ", max(col-at, 0)), ""
+	return row + strings.Repeat(" ", col), ""
 }
 
-func width(text string) (n int) {
-	for _, r := range text {
-		n += columns(r)
-	}
-	return n
-}
-
-func columns(r rune) int {
-	if r < 0x300 {
-		return 1
-	}
-	return ansi.StringWidth(string(r))
-}
-
-var moves = map[ansi.Cmd][2]int{'A': {-1, 0}, 'B': {1, 0}, 'C': {0, 1}, 'D': {0, -1}, '\b': {0, -1}}
-
-// do carries out a control character, or a sequence: of ESC, its last byte is where one of CSI has
-// an intermediate one.
+// do carries out a control character, a CSI sequence, or an ESC sequence, whose last byte is given
+// as an intermediate byte.
 func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	what, _, _ := params.Param(0, 0)
 	n, row, col := min(max(what, 1), maxColumns), s.row, s.col
@@ -151,21 +133,26 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 		}
 		row, col = s.row+1, 0
 	case '\a', ansi.ESC:
-	case 'A', 'B', 'C', 'D', '\b':
-		row = min(row+moves[cmd][0]*n, len(s.rows)-1)
-		col += moves[cmd][1] * n
+	case 'A':
+		row -= n
+	case 'B':
+		row = min(row+n, len(s.rows)-1)
+	case 'C':
+		col += n
+	case 'D', '\b':
+		col -= n
 	case '\r', 'G':
 		col = n - 1
 	case 'H', 'f':
 		column, _, _ := params.Param(1, 1)
 		row, col = n-1, min(column, maxColumns)-1
-	case 'J', 'K':
-		left, right := split(s.rows[row], col+what%2)
-		if what <= 2 {
-			s.rows[row] = strings.TrimRight([3]string{left, strings.Repeat(" ", col+1) + right}[what], " ")
-		}
+	case 'J', 'K': // erasing from the left to the cursor is rare, and not done
+		rest, _ := split(s.rows[row], col)
 		for i := range s.rows {
-			if cmd == 'J' && (i < row && (what == 1 || what == 2) || i > row && (what == 0 || what == 2)) {
+			switch {
+			case what == 0 && i == row:
+				s.rows[i] = strings.TrimRight(rest, " ")
+			case what == 2 && (i == row || cmd == 'J'), what == 0 && i > row && cmd == 'J':
 				s.rows[i] = ""
 			}
 		}
@@ -174,9 +161,9 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	case 'u', '8' << parser.IntermedShift:
 		row, col = s.saved[0], s.saved[1]
 	case 'h' | '?'<<parser.PrefixShift, 'l' | '?'<<parser.PrefixShift:
-		if on := cmd.Final() == 'h'; on != s.covers && (what == 47 || what == 1047 || what == 1049) {
+		if on := cmd.Final() == 'h'; on != s.alternate && (what == 47 || what == 1047 || what == 1049) {
 			s.pass(len(s.rows), "")
-			row, col, s.covers = 0, 0, on
+			row, col, s.alternate = 0, 0, on
 		}
 	default:
 		if cmd < ' ' {
@@ -188,5 +175,5 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	for s.row >= len(s.rows) {
 		s.rows = append(s.rows, "")
 	}
-	s.col = min(max(col, 0), max(width(s.rows[s.row]), maxRight))
+	s.col = min(max(col, 0), max(utf8.RuneCountInString(s.rows[s.row]), maxRight))
 }

@@ -206,8 +206,8 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	return nil
 }
 
-// resolver has programs ask for names over TCP, at an address that nobody has: the network counts
-// that. No command can ask over UDP.
+// resolver sends questions for names over TCP to an address that nobody has, because the counters
+// of the network see that. Commands have no UDP.
 const resolver = "# A command reaches no name server.\nnameserver 192.0.2.1\noptions use-vc attempts:1 timeout:1\n"
 
 // ofMachine are files of /proc about other users and their processes: their keys, and what

@@ -3,7 +3,7 @@
 //
 // [New] makes a [Model] from options; the model turns canonical messages into one
 // streaming request and the stream back into deltas. Anthropic's library has the types
-// of the request and sends it; this package adds what it lacks:
+// of the request:
 //
 //   - request.go: a conversation as messages of the API, each entry made once, and where
 //     the API caches it.
@@ -18,13 +18,9 @@ package anthropic
 
 import (
 	"context"
-	"io"
 	"iter"
 	"net/http"
 	"sync"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -34,7 +30,7 @@ import (
 // Defaults are the options of Anthropic itself.
 var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", Endings: []string{"/messages", "/v1"}}
 
-// apiVersion is the one that the library speaks.
+// apiVersion is the version of the API that the types of the library are for.
 const apiVersion = "2023-06-01"
 
 // Model is a model behind a Messages API. It is safe for concurrent use.
@@ -63,33 +59,17 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		var answer io.Closer
-		err := m.images.Ask(entries, func() (err error) {
-			answer, err = m.ask(x, settings, entries)
-			return err
-		})
-		if err != nil {
+		if err := m.images.Ask(entries, func() error { return m.ask(x, settings, entries) }); err != nil {
 			return x.Explain(err)
 		}
-		defer answer.Close()
 		return m.decode(x, settings.model, yield)
 	})
 }
 
-// client is the library's, which sends by an exchange. It is not made by its constructor,
-// which reads the environment for keys and addresses. The library does not try again,
-// and says nothing about this machine.
-func (m *Model) client(x *provider.Exchange) *sdk.Client {
-	opts := []option.RequestOption{
-		option.WithBaseURL(m.BaseURL), option.WithHTTPClient(x), option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
-	}
-	for _, name := range []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"} {
-		opts = append(opts, option.WithHeaderDel("X-Stainless-"+name))
-	}
-	if m.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(m.APIKey))
-	}
-	return &sdk.Client{Options: opts}
+func (m *Model) header() http.Header {
+	header := m.KeyIn("X-Api-Key", "")
+	header.Set("Anthropic-Version", apiVersion)
+	return header
 }
 
 // Models asks the server which models it has, which is the cheapest request that
@@ -97,9 +77,5 @@ func (m *Model) client(x *provider.Exchange) *sdk.Client {
 // A server that is there and has no such list is no error, and names none: nil. Of the
 // others there are at most 1,000 names, as the server has written them, the newest first.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	header := http.Header{"Anthropic-Version": {apiVersion}}
-	if m.APIKey != "" {
-		header.Set("X-Api-Key", m.APIKey)
-	}
-	return m.List(ctx, "/v1/models?limit=1000", header, "data", "id")
+	return m.List(ctx, "/v1/models?limit=1000", m.header(), "data", "id")
 }

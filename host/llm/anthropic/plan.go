@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"regexp"
@@ -71,23 +70,23 @@ type plan struct {
 	forget    bool // it is not sent
 }
 
-// ask sends a request, and returns what ends its answer. If a server refuses how it was made, it is made otherwise; what
+// ask sends a request. If a server refuses how it was made, it is made otherwise; what
 // works then is remembered. If nothing does, the first error is the one that helps.
-func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) (io.Closer, error) {
+func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) error {
 	p := m.plan(s.model, entries)
 	var first error
 	for tries := 1; ; tries++ {
-		resp, err := m.send(x, s, p, entries)
+		err := m.send(x, s, p, entries)
 		if err == nil {
 			m.learn(s.model, p, entries)
-			return resp.Body, nil
+			return nil
 		}
 		if first == nil {
 			first = err
 		}
 		failure, ok := errors.AsType[*llm.ProviderError](err)
 		if !ok || tries == maxTries || !p.after(failure) {
-			return nil, first
+			return first
 		}
 	}
 }
@@ -210,7 +209,7 @@ func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
 }
 
 // send sends a request as it is planned.
-func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.Entry) (resp *http.Response, err error) {
+func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.Entry) error {
 	m.mu.Lock()
 	v := view{model: s.model, images: &m.images, forgotten: m.learned.forgotten, forget: p.forget}
 	version := strings.Join([]string{s.model, m.images.Version(), strconv.Itoa(m.learned.changes)}, "\x00")
@@ -224,10 +223,9 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	s.maxTokens, s.thinking = p.maxTokens, p.thinking
 	envelope, err := m.envelopeOf(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	x.Splice(placeholder(), list)
-	return resp, m.client(x).Execute(x.Context(), http.MethodPost, "v1/messages", envelope, &resp)
+	return x.Post("/v1/messages", m.header(), list.In(envelope, standIn()))
 }
 
 // envelopeOf is the envelope of the settings, which is that of the last request most times.

@@ -197,12 +197,6 @@ func image(p *llm.Part) *sdk.ImageBlockParam {
 // standIn is the message that stands for the conversation in an envelope.
 var standIn = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder())) })
 
-// placeholder is that message as it is on the wire.
-var placeholder = sync.OnceValue(func() []byte {
-	wire, _ := json.Marshal(standIn()) // which is one text
-	return wire
-})
-
 // envelope is all of a request but its messages. It is the same in each step, and made
 // once: of the request it is what takes longest to make.
 type envelope struct {

@@ -67,10 +67,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 }
 
 // header has the key, which Google also takes in the URL, where proxies and logs see it.
-func (m *Model) header() http.Header {
-	header := http.Header{}
-	if m.APIKey != "" {
-		header.Set("X-Goog-Api-Key", m.APIKey)
-	}
-	return header
-}
+func (m *Model) header() http.Header { return m.KeyIn("X-Goog-Api-Key", "") }

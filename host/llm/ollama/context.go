@@ -149,7 +149,7 @@ func (m *Model) show(ctx context.Context, model string) (a about, err error) {
 // loaded is the context that the model is loaded with; 0 if it is not, or the server does
 // not say.
 func (m *Model) loaded(ctx context.Context, model string) int {
-	answer, err := m.Get(ctx, "/api/ps", m.header(), maxAnswerBytes)
+	answer, err := m.Get(ctx, "/api/ps", m.Bearer(), maxAnswerBytes)
 	var said struct {
 		Models []struct {
 			Name    string          `json:"name"`

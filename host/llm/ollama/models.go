@@ -20,7 +20,7 @@ const maxModels = 10_000
 // model is loaded. Nil: it has no such list, and is no Ollama; empty, but not nil: it has no model.
 // It is not tried again; ctx bounds the time that it takes.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	answer, err := m.Get(ctx, "/api/tags", m.header(), maxAnswerBytes)
+	answer, err := m.Get(ctx, "/api/tags", m.Bearer(), maxAnswerBytes)
 	if err != nil {
 		return nil, named("", err)
 	}
@@ -89,7 +89,7 @@ func (m *Model) ask(ctx context.Context, path string, body json.RawMessage) (jso
 	x, done := m.Begin(ctx)
 	defer done()
 	x.Lines = true
-	if err := x.Post(path, m.header(), provider.Pieces{body}); err != nil {
+	if err := x.Post(path, m.Bearer(), provider.Pieces{body}); err != nil {
 		return nil, x.Explain(err)
 	}
 	answer, err := x.Next()

@@ -18,7 +18,6 @@ package ollama
 import (
 	"context"
 	"iter"
-	"net/http"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -84,18 +83,10 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 		if err := m.fits(w, size); err != nil {
 			return err
 		}
-		return x.Post("/api/chat", m.header(), w.body(model, tools, messages))
+		return x.Post("/api/chat", m.Bearer(), w.body(model, tools, messages))
 	})
 	if err != nil {
 		return x.Explain(err)
 	}
 	return m.decode(x, yield, func(u llm.Usage) error { return m.readAll(ctx, w, model, size, u) })
-}
-
-func (m *Model) header() http.Header {
-	h := http.Header{}
-	if m.APIKey != "" { // of a proxy before the server, or of ollama.com
-		h.Set("Authorization", "Bearer "+m.APIKey)
-	}
-	return h
 }

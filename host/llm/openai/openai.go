@@ -2,8 +2,8 @@
 // the many servers that speak it (vLLM, llama.cpp, xAI, Meta, OpenRouter, ...).
 //
 // [New] makes a [Model] from options; the model turns canonical messages into
-// one streaming request and the stream back into deltas. go-openai makes the
-// request; this package adds what it lacks:
+// one streaming request and the stream back into deltas. go-openai has the types of
+// the request:
 //
 //   - request.go: a conversation as wire messages, each made once.
 //   - stream.go: lenient decoding; servers differ from the documentation.
@@ -15,12 +15,9 @@ package openai
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -45,7 +42,7 @@ func New(opts provider.Options) *Model {
 	return &Model{Client: provider.Client{Options: opts, Likely: Likely(opts)}}
 }
 
-// Likely is what a base URL probably should be; empty where it has a version.
+// Likely is a hint for a base URL without a version. Empty: it has one.
 func Likely(o provider.Options) string {
 	if u, err := url.Parse(o.BaseURL); err != nil || strings.Contains(u.Path, "/v") || o.Query != "" {
 		return ""
@@ -66,22 +63,10 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// client is go-openai's, which sends by an exchange.
-func (m *Model) client(x *provider.Exchange) *openai.Client {
-	config := openai.DefaultConfig(m.APIKey)
-	config.BaseURL = m.BaseURL
-	config.HTTPClient = x
-	return openai.NewClientWithConfig(config)
-}
-
 // Models asks the server which models it has, which is the cheapest request that
 // tells whether it is there and takes the key. Nothing of a conversation is sent.
 // A server that is there and has no such list is no error, and names none: nil. Of the
 // others there are at most 10,000 names, as the server has written them.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	header := http.Header{}
-	if m.APIKey != "" {
-		header.Set("Authorization", "Bearer "+m.APIKey)
-	}
-	return m.List(ctx, "/models", header, "data", "id")
+	return m.List(ctx, "/models", m.Bearer(), "data", "id")
 }

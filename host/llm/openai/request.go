@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -19,15 +18,21 @@ import (
 // create sends the request. It asks for usage, and sends reasoning back, until a server
 // refuses the request because of that, as some do that know no such thing.
 func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, entries []*llm.Entry) error {
+	if err := m.checkReasoning(&wire); err != nil {
+		return err
+	}
 	for {
 		usage, reasons := !m.noUsage.Load(), !m.noReasoning.Load()
 		version := fmt.Sprint(m.images.Version(), " ", reasons, " ", wire.Model)
-		x.Splice(placeholder(), provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) }))
+		messages := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) })
 		wire.StreamOptions = nil
 		if usage {
 			wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 		}
-		err := m.createPlain(x, wire)
+		body, err := json.Marshal(wire)
+		if err == nil {
+			err = x.Post("/chat/completions", m.Bearer(), messages.In(body, standIn()))
+		}
 		switch {
 		case usage && refusesUsage(err):
 			m.noUsage.Store(true)
@@ -46,27 +51,21 @@ func refusesUsage(err error) bool {
 		(strings.Contains(failure.Message, "stream_options") || strings.Contains(failure.Message, "include_usage"))
 }
 
-// createPlain sends it as it is. go-openai refuses some models with tools unless
-// their reasoning is off; for those it is switched off, unless some was asked for.
-func (m *Model) createPlain(x *provider.Exchange, wire openai.ChatCompletionRequest) error {
-	client := m.client(x)
-	_, err := client.CreateChatCompletionStream(x.Context(), wire)
-	if !errors.Is(err, openai.ErrReasoningToolsRequireResponses) {
-		return err
-	}
-	if wire.ReasoningEffort == "" {
+// checkReasoning switches the reasoning of a model off if the model takes no tools with it, unless
+// some was asked for.
+func (m *Model) checkReasoning(wire *openai.ChatCompletionRequest) error {
+	err := openai.NewReasoningValidator().Validate(*wire)
+	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && wire.ReasoningEffort == "" {
 		wire.ReasoningEffort = openai.ReasoningEffortNone
-		_, err = client.CreateChatCompletionStream(x.Context(), wire)
-		if !errors.Is(err, openai.ErrReasoningEffortUnsupported) {
-			return err
-		}
+		err = openai.NewReasoningValidator().Validate(*wire)
+	}
+	if err == nil {
+		return nil
 	}
 	return m.Refuse("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
 }
 
-// placeholder is the message that stands for the conversation, as it is on the wire.
-var placeholder = sync.OnceValue(func() []byte { return marshal(standIn()) })
-
+// standIn is the message that stands for the conversation.
 func standIn() openai.ChatCompletionMessage {
 	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: provider.Placeholder()}
 }

@@ -184,8 +184,8 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k keptReasonin
 	return d, k, nil
 }
 
-// calls tells which call a piece belongs to. The index should, but there are servers that
-// leave it out, send 0 for every call, or send the arguments with another one than the id.
+// calls finds the call of each piece. Its index names the call, but some servers leave it out,
+// send 0 for every call, or send the arguments with another index than the id.
 type calls struct {
 	list    []callState
 	byIndex map[int]int // the index on the wire → the latest call of that index in list
@@ -258,7 +258,7 @@ func (s callState) goesOnWith(piece llm.CallDelta) bool {
 	return s.name == piece.Name && (piece.Arguments == "" || !s.args.whole())
 }
 
-// shape follows the brackets of a JSON value that comes in pieces.
+// shape counts the brackets of a JSON value that comes in pieces.
 type shape struct {
 	depth                  int
 	quoted, escaped, begun bool
@@ -285,7 +285,7 @@ func (s *shape) add(text string) {
 // whole reports whether the value has come to its end.
 func (s shape) whole() bool { return s.begun && s.depth == 0 && !s.quoted }
 
-// arguments is the text of a piece of arguments. Some servers send an object.
+// arguments returns the text of a piece of arguments. Some servers send an object.
 func arguments(raw json.RawMessage) (text string) {
 	if provider.IsSet(raw) && json.Unmarshal(raw, &text) != nil {
 		text = string(raw)

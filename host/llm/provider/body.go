@@ -3,9 +3,8 @@ package provider
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
+	"encoding/json"
 	"io"
-	"net/http"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -66,31 +65,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	return total, nil
 }
 
-// setBody makes the pieces the body of a request.
-func (p Pieces) setBody(req *http.Request) {
-	req.ContentLength = p.Len()
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: p}), nil }
-	req.Body, _ = req.GetBody() // which fails never
-}
-
-// Placeholder is a text that no request holds by chance or on purpose. A library is
-// given one message with it; an [Exchange] sends pieces in the place of that message.
+// Placeholder is a text that no request holds by chance or on purpose: see [Pieces.In].
 var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
-// Splice has the pieces sent in the place of a message, which the library writes like that.
-func (x *Exchange) Splice(message []byte, pieces Pieces) { x.instead, x.pieces = message, pieces }
-
-// splice puts the pieces into the body that a library has made.
-func (x *Exchange) splice(req *http.Request) error {
-	body, err := io.ReadAll(req.Body)
-	if err := errors.Join(err, req.Body.Close()); err != nil {
-		return err
-	}
-	head, tail, found := bytes.Cut(body, x.instead)
-	if !found {
-		return errors.New("the library has not written the message that stands for the conversation")
-	}
-	whole := append(append(Pieces{head}, x.pieces...), tail)
-	whole.setBody(req)
-	return nil
+// In returns a body with the pieces in the place of a message, which has the text [Placeholder].
+func (p Pieces) In(body []byte, message any) Pieces {
+	written, _ := json.Marshal(message) // body holds the same
+	head, tail, _ := bytes.Cut(body, written)
+	return append(append(Pieces{head}, p...), tail)
 }

@@ -34,11 +34,13 @@ const (
 type Options struct {
 	Name      string // of the provider, in errors
 	BaseURL   string
-	Endings   []string // of addresses that people copy for a base URL, the longest first; [Options.Or] takes them off
-	Query     string   // of the base URL, such as api-version=1: each request has it
-	KeySource string   // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
-	APIKey    string   // empty: none is sent, which local servers accept
-	Model     string   // when a request names none
+	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
+	APIKey    string // empty: none is sent, which local servers accept
+	Model     string // when a request names none
+	// Endings are paths of requests, the longest first. People copy them, and [Options.Or] removes
+	// them from the base URL.
+	Endings []string
+	Query   string // the query of the base URL, such as api-version=1, for each request
 	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
 	// the provider does unasked.
 	Reasoning string
@@ -56,7 +58,8 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Or fills what is empty from other options, and makes the address of a request the base URL.
+// Or fills empty options from others. It removes the query and the path of a request from the
+// base URL.
 func (o Options) Or(other Options) Options {
 	o.Name = cmp.Or(o.Name, other.Name)
 	o.BaseURL, _, _ = strings.Cut(cmp.Or(o.BaseURL, other.BaseURL), "#") // a fragment is not sent
@@ -112,7 +115,7 @@ func (c *Client) Check() error {
 		return c.Refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	for ending, name := range map[string]string{"/chat/completions": "openai", "/responses": "openai-responses", "/messages": "anthropic", "/api/chat": "ollama"} {
-		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // its own is off
+		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // Or has removed its own
 			return c.Refuse("the base URL ends in "+ending+", which is of another interface", "ask it with --provider "+name+", or write "+address+" as the base URL")
 		}
 	}
@@ -135,7 +138,7 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 		if err == nil {
 			answer := llm.Assembler{}
 			err = ask(func(d llm.Delta) bool {
-				_ = answer.Add(d) // whoever reads the deltas has the same limits
+				_ = answer.Add(d) // the reader of the deltas reports the same error
 				stopped = !yield(d, nil)
 				return !stopped
 			})
@@ -156,11 +159,16 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 	}
 }
 
-// addQuery adds the query of the base URL to the address of a request.
-func (c *Client) addQuery(u *url.URL) {
-	if c.Query != "" {
-		u.RawQuery = strings.TrimSuffix(c.Query+"&"+u.RawQuery, "&")
+// Bearer returns a header with the key as most servers want it.
+func (o Options) Bearer() http.Header { return o.KeyIn("Authorization", "Bearer ") }
+
+// KeyIn returns a header with the key under a name, after a prefix.
+func (o Options) KeyIn(name, prefix string) http.Header {
+	h := http.Header{}
+	if o.APIKey != "" {
+		h.Set(name, prefix+o.APIKey)
 	}
+	return h
 }
 
 // Get makes one request that is no part of a conversation, such as one for the list of
@@ -173,14 +181,10 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	}
 	x, done := c.Begin(ctx)
 	defer done()
-	req, err := http.NewRequestWithContext(x.Context(), http.MethodGet, c.BaseURL+path, nil)
+	req, err := x.request(http.MethodGet, path, header)
 	if err != nil {
-		base, _ := url.Parse(c.BaseURL) // checked above
-		return nil, c.network(err, base, false)
+		return nil, x.Explain(err)
 	}
-	req.Header = header
-	c.addQuery(req.URL)
-	x.sent = true
 	x.watch.arm()
 	resp, err := x.client.Do(req)
 	if err != nil {

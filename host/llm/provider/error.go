@@ -102,7 +102,7 @@ func (c *Client) KeyHint() string {
 	return "check the API key in " + c.KeySource + "; `stockade model list` shows which one is read, and for which server"
 }
 
-// page is the title of a web page, for the end of a message, and whether it is one.
+// page reports whether a body is a web page, and returns its title for the end of a message.
 func (c *Client) page(body []byte) (title string, isPage bool) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // a byte order mark
 	if !bytes.HasPrefix(body, []byte("<")) {
@@ -116,14 +116,14 @@ func (c *Client) page(body []byte) (title string, isPage bool) {
 
 var titleRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<title[^>]*>\s*([^<]*)`) })
 
-// pageHint says what to do where somebody else may have answered than the server.
+// pageHint is the hint for an answer that may not be the server's.
 func (c *Client) pageHint() string {
 	base, _ := url.Parse(c.BaseURL) // checked before
 	if isLoopback(base.Hostname()) {
 		return "another program may answer at " + c.clean(base.Host, 200)
 	}
 	return "a proxy, a filter or a login page on the way may answer instead of " + c.clean(base.Host, 200) +
-		": open that in a browser; a proxy that has to be asked is named by network.proxy"
+		": open that in a browser; if your network has a proxy, name it in network.proxy"
 }
 
 func (c *Client) urlHint() string {
@@ -172,8 +172,8 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	}
 	e.Code = c.clean(said.Code, maxCodeRunes)
 	c.classify(e, said)
-	// The page of a server that is overloaded names the status; what blocks a request has a
-	// page of its own, and sends that each time.
+	// An overloaded server names the status in its page, and can answer later. A filter has a
+	// page of its own, and sends it each time.
 	passes := status == http.StatusBadGateway || status == http.StatusGatewayTimeout || header.Get("Retry-After") != "" || bytes.Contains(body, strconv.AppendInt(nil, int64(status), 10))
 	switch {
 	case isPage && (status == http.StatusForbidden || status >= 500 && !passes), status == http.StatusNetworkAuthenticationRequired:
@@ -192,15 +192,16 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	}
 	switch {
 	case status >= 300 && status < 400:
-		// Of the target only the host is in the message: a redirect may carry a token.
-		e.Message = "it redirects to another address, which is refused because the key would go there"
+		where := "another address"
 		e.Hint = c.urlHint()
 		if to, err := url.Parse(header.Get("Location")); err == nil && to.Host != "" {
-			e.Message = "it redirects to another address, at " + c.clean(to.Scheme+"://"+to.Host, 200) + ", which is refused because the key would go there"
+			// The message has only the host of the target: a redirect may carry a token.
+			where += ", at " + c.clean(to.Scheme+"://"+to.Host, 200)
 			if base, _ := url.Parse(c.BaseURL); base.Host != to.Host {
 				e.Hint = c.pageHint() + "; " + e.Hint
 			}
 		}
+		e.Message = "it redirects to " + where + ", which is refused because the key would go there"
 	case status < 300:
 		e.Message = "the answer is not a stream"
 		e.Hint = c.urlHint()
@@ -347,7 +348,7 @@ func ParseSaid(value json.RawMessage) Said {
 		return Said{Message: text}
 	}
 	said := Said{Message: Text(fields["message"]), Code: Text(fields["code"]), Kind: cmp.Or(Text(fields["type"]), Text(fields["status"]))}
-	var metadata map[string]json.RawMessage // of OpenRouter: what the server behind it has answered
+	var metadata map[string]json.RawMessage // OpenRouter puts the answer of the server behind it here
 	if json.Unmarshal(fields["metadata"], &metadata) == nil && IsSet(metadata["raw"]) {
 		raw := Text(metadata["raw"])
 		said.Message += ": " + cmp.Or(parseBody([]byte(raw)).Message, raw)

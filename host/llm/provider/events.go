@@ -15,25 +15,25 @@ import (
 // [llm.Assembler] takes as one call.
 const maxLineBytes = 8 << 20
 
-// stream reads the events of an answer: of an event stream, of a stream with a JSON value in
-// each line, or of a body that is JSON, from a server that does not stream. A line of data that
-// is JSON is an event at once: some servers write no empty line behind it, as
-// https://html.spec.whatwg.org/multipage/server-sent-events.html wants.
+// stream reads the events of an answer. The answer is an event stream
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html), a stream with a JSON value in
+// each line, or, from a server that does not stream, JSON. A line of data that is JSON is an event
+// at once, because some servers leave out the empty line behind it.
 type stream struct {
 	c      *Client
-	lines  bool
+	lines  bool // each line is a JSON value
 	in     *bufio.Reader
-	err    error         // what follows the events that have come
-	seen   bool          // there was a line with data
-	cr     bool          // the last line ended in CR, whose LF may follow
-	event  []byte        // the lines of data of an event that has more than one
-	values *json.Decoder // of a body that is JSON
-	junk   []byte        // the first lines that are not part of a stream
+	err    error             // follows the events that have come
+	seen   bool              // there was a line with data
+	event  []byte            // the lines of data of an event that has more than one
+	values []json.RawMessage // the events of a body that is JSON
+	junk   []byte            // the first lines that are not part of a stream
 }
 
-// done is the end of an answer in the server's words: [DONE], or the end of a body that is JSON.
+// done is the error for the end of an answer that a server marks: with [DONE], or with the end of
+// a body that is JSON.
 type done struct {
-	half *llm.ProviderError // the error if no whole answer has come
+	half *llm.ProviderError // the error if the answer is not whole by then
 }
 
 func (*done) Error() string { return "the answer has ended without a reason" }
@@ -43,14 +43,13 @@ func (x *Exchange) newStream(body io.Reader) *stream {
 	return &stream{c: x.c, lines: x.Lines, in: bufio.NewReaderSize(limited, 32<<10)}
 }
 
-// next is the data of the next event that has any. An error comes behind the last of them.
+// next returns the data of the next event that has any, and after the last event an error.
 func (e *stream) next() ([]byte, error) {
-	for e.err == nil {
-		if value := json.RawMessage(nil); e.values != nil {
-			if e.values.More() && e.values.Decode(&value) == nil {
-				return value, nil
-			}
-			return nil, &done{e.c.notAStream(e.junk)}
+	for len(e.values) > 0 || e.err == nil {
+		if len(e.values) > 0 {
+			value := e.values[0]
+			e.values = e.values[1:]
+			return value, nil
 		}
 		line, err := e.line()
 		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))) // a byte order mark
@@ -74,28 +73,22 @@ func (e *stream) next() ([]byte, error) {
 	return nil, e.err
 }
 
-// line reads one line, without its end: CR, LF, or both. With an error it returns what there
-// was of it.
+// line reads one line. With an error it returns the part that was read.
 func (e *stream) line() (line []byte, err error) {
 	for {
-		c, err := e.in.ReadByte()
-		if err != nil {
-			return line, err
-		}
-		rest := e.cr && c == '\n'
-		switch e.cr = c == '\r'; {
-		case rest: // of the end of the line before
-		case c == '\r', c == '\n':
-			return line, nil
-		case len(line) == maxLineBytes:
+		part, err := e.in.ReadSlice('\n')
+		if len(line)+len(part) > maxLineBytes {
 			return nil, e.c.TooLarge("a line of more than " + mebibytes(maxLineBytes))
-		default:
-			line = append(line, c)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }
 
-// take is the data that is whole with a line; cut tells that the end of the line did not come.
+// take takes one line, and returns the data of an event that is whole with it. Cut: the answer
+// ends within the line.
 func (e *stream) take(text []byte, cut bool) (data []byte) {
 	field, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimSpace(value)
@@ -132,8 +125,8 @@ func (e *stream) take(text []byte, cut bool) (data []byte) {
 	return bytes.TrimSpace(data)
 }
 
-// unstreamed reads the rest of a body that is JSON and no event stream. Its value is an event,
-// and so is each element of a list. What it returns comes instead of them.
+// unstreamed reads the rest of a body that is JSON. Its value is an event, or each element of it
+// if it is a list. It returns the error that follows them.
 func (e *stream) unstreamed(begin []byte, err error) error {
 	var rest []byte
 	if err == nil {
@@ -141,20 +134,18 @@ func (e *stream) unstreamed(begin []byte, err error) error {
 	}
 	body := append(append(begin, '\n'), rest...)
 	var value json.RawMessage
-	e.values = json.NewDecoder(bytes.NewReader(body))
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
 	case len(body) > maxLineBytes:
 		return e.c.TooLarge("an answer of more than " + mebibytes(maxLineBytes))
-	case errors.Is(e.values.Decode(&value), io.ErrUnexpectedEOF):
+	case errors.Is(json.NewDecoder(bytes.NewReader(body)).Decode(&value), io.ErrUnexpectedEOF):
 		return e.c.EndedEarly(nil)
 	case !json.Valid(body) || parseBody(body).Message != "":
 		return e.c.notAStream(body)
 	}
-	e.junk, e.values = body, json.NewDecoder(bytes.NewReader(body))
-	if value[0] == '[' {
-		_, _ = e.values.Token()
+	if json.Unmarshal(body, &e.values) != nil { // no list
+		e.values = []json.RawMessage{value}
 	}
-	return nil
+	return &done{e.c.notAStream(body)}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +19,7 @@ import (
 // what it says.
 const maxErrorBytes = 64 << 10
 
-// Exchange is one request and its answer, which begins with [Client.Begin]. It is the
-// HTTP client of a library: answers that are not a stream end here, because libraries
-// would read them without bound and lose their headers.
+// Exchange is one request and its answer, which begins with [Client.Begin].
 type Exchange struct {
 	// Lines: the stream has a JSON value in each line, and is no event stream.
 	Lines bool
@@ -28,17 +27,14 @@ type Exchange struct {
 	// time-out, if it is zero.
 	Patience time.Duration
 
-	c       *Client
-	ctx     context.Context // ends when the server is silent for too long
-	parent  context.Context
-	client  http.Client
-	watch   *watch
-	instead []byte // what the pieces are sent for
-	pieces  Pieces
-	sent    bool    // the library found nothing wrong with the request
-	stream  *stream // of the answer, once there is one
-	answer  io.Closer
-	body    io.Reader // of the answer, which stream reads
+	c      *Client
+	ctx    context.Context // ends when the server is silent for too long
+	parent context.Context
+	client http.Client
+	watch  *watch
+	stream *stream // of the answer, once there is one
+	answer io.Closer
+	body   io.Reader // of the answer, which stream reads
 }
 
 // Begin begins an exchange; done must be called at its end.
@@ -60,55 +56,46 @@ func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	}
 }
 
-// Context is that of the request.
-func (x *Exchange) Context() context.Context { return x.ctx }
-
-// Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
-func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.c.BaseURL+path, nil)
-	if err != nil {
-		return err
-	}
-	req.Header = header
-	req.Header.Set("Content-Type", "application/json")
-	body.setBody(req)
-	_, err = x.Do(req) //nolint:bodyclose // at the end of the exchange
-	return err
-}
-
-// Do sends a request, whose context is x's. It returns a response only for an answer, which
-// [Exchange.Next] reads and the end of the exchange closes.
-func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
-	x.sent = true
-	x.c.addQuery(req.URL)
-	if x.instead != nil {
-		if err := x.splice(req); err != nil {
-			return nil, err
-		}
-	}
-	if req.Body != nil {
-		req.Body = struct {
-			io.Reader
-			io.Closer
-		}{x.watch.duringUpload(req.Body), req.Body} // a slow upload is life, too
-	}
-	x.watch.uploading(cmp.Or(x.Patience, x.c.StallTimeout))
-	resp, err := x.client.Do(req)
-	x.watch.uploaded()
+// request makes a request for a path of the server, with the query of the base URL.
+func (x *Exchange) request(method, path string, header http.Header) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(x.ctx, method, x.c.BaseURL+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	body := x.watch.duringRead(resp.Body)
+	req.Header = header
+	if x.c.Query != "" {
+		req.URL.RawQuery = strings.TrimSuffix(x.c.Query+"&"+req.URL.RawQuery, "&")
+	}
+	return req, nil
+}
+
+// Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
+func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
+	req, err := x.request(http.MethodPost, path, header)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.ContentLength = body.Len()
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: body}), nil }
+	req.Body = io.NopCloser(x.watch.duringUpload(&reader{pieces: body})) // a slow upload is life, too
+	x.watch.uploading(cmp.Or(x.Patience, x.c.StallTimeout))
+	resp, err := x.client.Do(req) //nolint:bodyclose // at the end of the exchange
+	x.watch.uploaded()
+	if err != nil {
+		return err
+	}
+	answer := x.watch.duringRead(resp.Body)
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(body, maxErrorBytes))
+		text, err := io.ReadAll(io.LimitReader(answer, maxErrorBytes))
 		if err != nil && x.ctx.Err() != nil {
-			return nil, err
+			return err
 		}
-		return nil, x.c.status(resp.StatusCode, resp.Header, text)
+		return x.c.status(resp.StatusCode, resp.Header, text)
 	}
-	x.stream, x.body, x.answer = x.newStream(body), body, resp.Body
-	return resp, nil
+	x.stream, x.body, x.answer = x.newStream(answer), answer, resp.Body
+	return nil
 }
 
 // Next is the data of the next event, or an error behind the last: see [Exchange.Ended].
@@ -122,13 +109,13 @@ func (x *Exchange) End() {
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
 }
 
-// Ended turns the error of [Exchange.Next] into what a provider returns, for an answer that has
-// no end in the words of its format. Empty: there was no event.
+// Ended turns the error of [Exchange.Next] into the error of a provider, for an answer that its
+// format has not ended. Empty: there was no event.
 //
-// One rule holds for all formats. An answer is whole when the server says so: in the words of
-// its format, or with [DONE] or the end of a body that is JSON, if there is a text by then, or
-// calls whose arguments are complete JSON. Where the bytes just end, it is half an answer,
-// however they end: a proxy that loses its server ends a body as cleanly as one that does not.
+// One rule holds for all formats. An answer is whole if the server ends it: as its format says,
+// or with [DONE] or the end of a body that is JSON, if [llm.Assembler.Whole] finds it whole. If
+// only the bytes end, it is half an answer, even after a clean end of the body: a proxy that
+// loses its server sends that, too.
 func (x *Exchange) Ended(err error, empty bool) error {
 	end, said := errors.AsType[*done](err)
 	switch {
@@ -138,7 +125,7 @@ func (x *Exchange) Ended(err error, empty bool) error {
 		return x.c.Empty()
 	case said:
 		x.End()
-		return end // to Client.Stream, which knows what has come
+		return end // Client.Stream knows the answer
 	}
 	return x.c.EndedEarly(nil)
 }
@@ -168,9 +155,6 @@ func (x *Exchange) Explain(err error) error {
 	}
 	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return x.c.TooLarge("more than " + mebibytes(limit.Limit))
-	}
-	if !x.sent {
-		return x.c.Refuse(x.c.clean(err.Error(), maxMessageRunes), "choose another model, or another provider for it")
 	}
 	base, _ := url.Parse(x.c.BaseURL) // checked before
 	return x.c.network(err, base, x.stream != nil)

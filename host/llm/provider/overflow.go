@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// tooLong matches what servers say, or have as a code, of a conversation that does not fit into
-// the context of the model. Few have a code for it, and some send it with the status 500.
+// tooLong matches the errors of servers for a conversation that does not fit into the context of
+// the model: a code, or a message. Some servers send it with the status 500.
 var tooLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?i)" + strings.Join([]string{
 		`context_(length|window)_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached`, // OpenAI, Groq, Cerebras; Copilot; GitHub
@@ -31,14 +31,14 @@ var tooLong = sync.OnceValue(func() *regexp.Regexp {
 	}, "|"))
 })
 
-// notTooLong matches limits of another kind, of which some servers speak in the same words: how
-// long the answer may be, and how many tokens an account may send in a time.
+// notTooLong matches errors with similar words for other limits: the length of the answer, and the
+// tokens that an account may send in a time.
 var notTooLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(: |- )\W*max_\w*tokens\b|rate.?limit|quota|too many requests|throttl|per (min|hour|day)`)
 })
 
-// overflows reports whether an error says that the conversation does not fit into the context.
-// If it does, the error says so in our words, too.
+// overflows reports whether an error is about a conversation that does not fit into the context.
+// It sets the code and the hint of such an error.
 func overflows(e *llm.ProviderError, said Said) bool {
 	text := cmp.Or(said.Message, e.Message)
 	text = said.Code + " " + said.Kind + ": " + text[:min(len(text), maxErrorBytes)]

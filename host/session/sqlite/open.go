@@ -102,7 +102,7 @@ func openError(path string, err error) error {
 	return err
 }
 
-// elsewhere is the hint where the store cannot be on a file system.
+// elsewhere is the hint for a file system that cannot have the store.
 const elsewhere = "keep the store on a disk of this machine: set XDG_DATA_HOME to a directory there"
 
 // pragma reads one setting of the writer's connection.

@@ -25,13 +25,9 @@ const keptBy = "openai-responses"
 
 // create sends the request, with all that not each model takes until it is refused.
 func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) error {
-	config := sdk.DefaultConfig(m.APIKey)
-	config.BaseURL = m.BaseURL
-	config.HTTPClient = x
-	client := sdk.NewClientWithConfig(config)
 	for {
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.forgotten.count())
-		x.Splice(placeholder(), provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) }))
+		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) })
 		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
 		if !m.noCacheKey.Load() {
 			wire.PromptCacheKey = cacheKey(entries)
@@ -44,7 +40,10 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		} else if m.Reasoning != "" {
 			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning}
 		}
-		_, err := client.CreateResponseStream(x.Context(), wire)
+		body, err := json.Marshal(wire)
+		if err == nil {
+			err = x.Post("/responses", m.Bearer(), items.In(body, standIn()))
+		}
 		if err == nil || !m.without(err, wire, entries) {
 			return err
 		}
@@ -122,9 +121,7 @@ func (f *forgotten) add(entries []*llm.Entry, model string) bool {
 	return len(f.of) > before
 }
 
-// placeholder is the item that stands for the conversation, as it is on the wire.
-var placeholder = sync.OnceValue(func() []byte { return marshal(standIn()) })
-
+// standIn is the item that stands for the conversation.
 func standIn() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
 
 // envelope is the request but for its items, and what may be refused of it.

@@ -2,8 +2,8 @@
 // models think and call tools in one conversation.
 //
 // [New] makes a [Model] from options; the model turns canonical messages into one
-// streaming request and the stream back into deltas. go-openai makes the request;
-// this package adds what it lacks:
+// streaming request and the stream back into deltas. go-openai has the types of the
+// request:
 //
 //   - request.go: a conversation as items, each made once, and what a server may
 //     refuse of a request.
