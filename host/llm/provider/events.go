@@ -25,6 +25,7 @@ type stream struct {
 	in     *bufio.Reader
 	err    error             // follows the events that have come
 	seen   bool              // there was a line with data
+	cr     bool              // the last line ended in CR, whose LF may follow
 	event  []byte            // the lines of data of an event that has more than one
 	values []json.RawMessage // the events of a body that is JSON
 	junk   []byte            // the first lines that are not part of a stream
@@ -73,16 +74,23 @@ func (e *stream) next() ([]byte, error) {
 	return nil, e.err
 }
 
-// line reads one line. With an error it returns the part that was read.
+// line reads one line, which ends in CR, LF or both. With an error it returns the part that was
+// read.
 func (e *stream) line() (line []byte, err error) {
 	for {
-		part, err := e.in.ReadSlice('\n')
-		if len(line)+len(part) > maxLineBytes {
-			return nil, e.c.TooLarge("a line of more than " + mebibytes(maxLineBytes))
-		}
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
+		c, err := e.in.ReadByte()
+		if err != nil {
 			return line, err
+		}
+		rest := e.cr && c == '\n' // of the end of the line before
+		switch e.cr = c == '\r'; {
+		case rest:
+		case c == '\r', c == '\n':
+			return line, nil
+		case len(line) == maxLineBytes:
+			return nil, e.c.TooLarge("a line of more than " + mebibytes(maxLineBytes))
+		default:
+			line = append(line, c)
 		}
 	}
 }

@@ -18,7 +18,9 @@ func TestEventsOfAStream(t *testing.T) {
 	}{
 		{"a value over several lines", "data: {\ndata:  \"a\":\ndata: 1\ndata: }\n\ndata: 2\n\n", false, []string{"{\n\"a\":\n1\n}", "2", "EOF"}},
 		{"the same with CRLF", "data: {\r\ndata: \"a\":1}\r\n\r\ndata: [DONE]\r\n\r\n", false, []string{"{\n\"a\":1}", "done"}},
-		{"ends of lines that are mixed", "data: {\r\ndata: \"a\":\ndata: 1}\n\r\n\ndata: 2\r\n", false, []string{"{\n\"a\":\n1}", "2", "EOF"}},
+		{"the same with CR alone", "data: {\rdata: \"a\":1}\r\rdata: [DONE]\r\r", false, []string{"{\n\"a\":1}", "done"}},
+		{"ends of lines that are mixed", "data: {\rdata: \"a\":\ndata: 1}\r\n\n\rdata: 2\r", false, []string{"{\n\"a\":\n1}", "2", "EOF"}},
+		{"an LF that follows a CR is no empty line", "data: {\r\n: comment\r\ndata: }\r\n\r\n", false, []string{"{\n}", "EOF"}},
 		{"a mark at the beginning, comments, fields, and no blank", "\xef\xbb\xbf: hi\nretry: 1\nid:1\nevent:x\ndata:{\n:\ndata:}\nid: 2\n\n", false, []string{"{\n}", "EOF"}},
 		{"no empty line behind a value of one line", "data: 1\ndata: 2\nevent: x\ndata: [DONE]\n", false, []string{"1", "2", "done"}},
 		{"no empty line behind the last value", "data: {\ndata: }", false, []string{"{\n}", "EOF"}},
