@@ -381,7 +381,7 @@ func checkProvider(ctx context.Context, a *app) finding {
 	case found.URL == "":
 		return good("the offline model, a small planner for demonstrations")
 	case found.Models == nil:
-		return better("`stockade config` shows where the base URL comes from", "%s answers in %d ms, and lists no models; model %s", where, took.Milliseconds(), p.Client.Model)
+		return better(found.Hint, "%s answers in %d ms, and lists no models; model %s", where, took.Milliseconds(), p.Client.Model)
 	case !slices.Contains(found.Models, p.Client.Model):
 		return better("stockade config", "%s answers in %d ms, and does not list the model %q", where, took.Milliseconds(), p.Client.Model)
 	}

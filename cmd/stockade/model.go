@@ -119,9 +119,12 @@ func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
 func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	const most = 60
 	found, err := a.modelsOf(ctx, p)
-	if err != nil {
+	switch {
+	case err != nil:
 		fmt.Fprintf(out, "  the models of %s are not known: %s\n", p.Where(), terminal.Line(err.Error()))
-	} else {
+	case found.Models == nil:
+		fmt.Fprintf(out, "  %s lists no models: %s\n", p.Where(), terminal.Line(found.Hint))
+	default:
 		fmt.Fprintf(out, "  %s has %s\n", p.Where(), words.Plural(len(found.Models), "model"))
 	}
 	for i, name := range found.Models[:min(len(found.Models), most)] {

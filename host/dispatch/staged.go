@@ -59,11 +59,12 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, entry *tool.Entr
 	if err == nil && git.Negligible(changes) {
 		return result, nil, nil
 	}
-	told := entry.Content.Encoding(p.call.Args)
-	for _, c := range changes {
-		for _, v := range []*tool.Version{c.Before, c.After} {
-			if v != nil {
-				v.Encoding = told
+	if told := entry.Content.Encoding(p.call.Args); told != "" {
+		for _, c := range changes {
+			for _, v := range []*tool.Version{c.Before, c.After} {
+				if v != nil {
+					v.Encoding = told
+				}
 			}
 		}
 	}

@@ -49,6 +49,7 @@ type ProviderKind struct {
 type client interface {
 	llm.Model
 	Models(context.Context) ([]string, error)
+	URLHint() string
 }
 
 // providerKinds is every provider, in the order in which people are told of them.
@@ -208,6 +209,7 @@ type Found struct {
 	Name   string   // of the provider; empty: it cannot be asked
 	URL    string   // where it is; empty: in this process
 	Models []string // that it has; nil: it does not say
+	Hint   string   // where it does not: what can be wrong with the base URL
 }
 
 // Try makes one request of a provider that costs nothing, and sends no word of a
@@ -236,7 +238,9 @@ func (d *Door) models(ctx context.Context, p Provider, needsModel bool) (Found, 
 	if err != nil {
 		return found, err
 	}
-	found.Models, err = c.Models(ctx)
+	if found.Models, err = c.Models(ctx); found.Models == nil {
+		found.Hint = c.URLHint()
+	}
 	return found, err
 }
 

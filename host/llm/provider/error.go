@@ -126,7 +126,8 @@ func (c *Client) pageHint() string {
 		": open that in a browser; if your network has a proxy, name it in network.proxy"
 }
 
-func (c *Client) urlHint() string {
+// URLHint says what to look at where a server answers as no server of models does.
+func (c *Client) URLHint() string {
 	hint := "check the base URL; `stockade config` shows where it comes from"
 	if c.Likely != "" {
 		hint += "; " + c.Likely
@@ -137,7 +138,7 @@ func (c *Client) urlHint() string {
 // notAStream is the error of an answer with status 200 that is not an event stream.
 func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	body = bytes.TrimSpace(body)
-	e := &llm.ProviderError{Provider: c.Name, Hint: c.urlHint()}
+	e := &llm.ProviderError{Provider: c.Name, Hint: c.URLHint()}
 	page, isPage := c.page(body)
 	switch said := parseBody(body); {
 	case said.Message != "":
@@ -193,7 +194,7 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	switch {
 	case status >= 300 && status < 400:
 		where := "another address"
-		e.Hint = c.urlHint()
+		e.Hint = c.URLHint()
 		if to, err := url.Parse(header.Get("Location")); err == nil && to.Host != "" {
 			// The message has only the host of the target: a redirect may carry a token.
 			where += ", at " + c.clean(to.Scheme+"://"+to.Host, 200)
@@ -204,7 +205,7 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 		e.Message = "it redirects to " + where + ", which is refused because the key would go there"
 	case status < 300:
 		e.Message = "the answer is not a stream"
-		e.Hint = c.urlHint()
+		e.Hint = c.URLHint()
 	}
 	return e
 }
