@@ -236,16 +236,13 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 		return err
 	}
 	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: describe(m), Created: time.Unix(0, 0), Once: once}, envelopes)
-	says := "pushed %s %s to %s, %s\n"
-	switch {
-	case errors.Is(err, oci.ErrThere):
-		says = "%s %s is already there, with the same bytes: %s, %s\n"
-	case errors.Is(err, oci.ErrPublished):
-		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v: %s", err, digest)
-	case err != nil:
+	if errors.Is(err, oci.ErrPublished) {
+		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v", err)
+	}
+	if err != nil {
 		return fetchError(ref, err)
 	}
-	fmt.Fprintf(a.s.out, says, m.Name, m.Version, terminal.Line(named), digest)
+	fmt.Fprintf(a.s.out, "pushed %s %s to %s, %s\n", m.Name, m.Version, terminal.Line(named), digest)
 	if word, ok := shellword.Quote(named); ok {
 		a.s.hint("others add it: stockade tool add %s", word)
 	}
@@ -271,11 +268,8 @@ func (a *app) pushTarget(file, ref, version string) (repository, tag string, pus
 		}
 		l := oci.ParseLayout(ref)
 		if likeHost(l.Dir) {
-			push, there := asFlag("stockade tool push", file), oci.Scheme+ref
-			if !strings.Contains(ref, "/") {
-				there = oci.Scheme + "HOST/REPOSITORY:TAG"
-			}
-			return "", "", nil, usageError(fmt.Sprintf("a registry: %s; a folder: %s", asFlag(push, there), asFlag(push, "./"+ref)), "%q could be a registry or a folder", ref)
+			push := asFlag("stockade tool push", file)
+			return "", "", nil, usageError(fmt.Sprintf("a registry: %s; a folder: %s", asFlag(push, oci.Scheme+ref), asFlag(push, "./"+ref)), "%q could be a registry or a folder", ref)
 		}
 		l.Tag = cmp.Or(l.Tag, version)
 		return "", l.Tag, func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {

@@ -216,7 +216,7 @@ func TestHostileRegistries(t *testing.T) {
 		{"two modules", one(func(f *fake, m *ocispec.Manifest) {
 			m.Layers[0].Annotations = map[string]string{ocispec.AnnotationTitle: "a\x1b[2J.wasm"}
 			m.Layers = append(m.Layers, f.blob(layerType, append(module, 0, 1, 0)))
-		}), "it holds 2 modules: a [2J.wasm, sha256:"},
+		}), "by itself: a [2J.wasm, sha256:"},
 		{"bytes that are no module", one(func(f *fake, m *ocispec.Manifest) { m.Layers[0] = f.blob("text/html", []byte("<html>")) }), "none of its 1 files is a WebAssembly module: sha256:"},
 		{"layers that are too large together", one(func(f *fake, m *ocispec.Manifest) {
 			m.Layers = append(m.Layers, m.Layers[0])
@@ -715,7 +715,7 @@ func TestImages(t *testing.T) {
 	}
 	attestation := func(f *fake) ocispec.Descriptor {
 		d := entry(f, "", "", "sbom.wasm")
-		d.Annotations = map[string]string{referenceName: "attestation-manifest"}
+		d.Annotations = map[string]string{attestationName: "attestation-manifest"}
 		return d
 	}
 	for _, tt := range []struct {
@@ -747,9 +747,6 @@ func TestImages(t *testing.T) {
 		{"an index that has one for WebAssembly", index(ocispec.MediaTypeImageIndex, func(f *fake) []ocispec.Descriptor {
 			return []ocispec.Descriptor{f.raw("text/plain", []byte("x")), entry(f, "wasi", "wasm", "a"), entry(f, "linux", "arm64", "c"), attestation(f)}
 		}), ""},
-		{"an index that has one for two platforms", index(ocispec.MediaTypeImageIndex, func(f *fake) []ocispec.Descriptor {
-			return []ocispec.Descriptor{entry(f, "linux", "amd64", "a"), entry(f, "linux", "arm64", "a")}
-		}), ""},
 
 		{"an index of two", index(ocispec.MediaTypeImageIndex, func(f *fake) []ocispec.Descriptor {
 			return []ocispec.Descriptor{entry(f, "linux", "amd64", "a"), entry(f, "linux", "arm64", "b")}
@@ -769,9 +766,9 @@ func TestImages(t *testing.T) {
 		{"an index that names .. as a digest", raw(ocispec.MediaTypeImageIndex, `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:../x","size":2}]}`), "not the digest of a SHA-256"},
 		{"an index that is huge", raw(ocispec.MediaTypeImageIndex, strings.Repeat(" ", 300<<10)), "its index: it has 307200 bytes"},
 
-		{"two modules", image(wasm, file("a/other.wasm", other)), "it holds 2 modules: /plugin.wasm, /a/other.wasm; push the one that is meant by itself"},
+		{"two modules", image(wasm, file("a/other.wasm", other)), "it holds 2 modules; push the one that is meant by itself: /plugin.wasm, /a/other.wasm"},
 		{"two modules in two layers", layers(ocispec.MediaTypeImageLayer, tarOf(t, wasm), tarOf(t, file("b.wasm", other))), "it holds 2 modules"},
-		{"no module", image(file("bin/sh", []byte("\x7fELF")), file("a.wasm", nil)), "none of its 2 files is a WebAssembly module: /bin/sh, /a.wasm"},
+		{"no module", image(file("bin/sh", []byte("\x7fELF")), file("a.wasm", nil)), "none of its 2 files is a WebAssembly module: /a.wasm, /bin/sh"},
 		{"nothing", image(), "none of its 0 files is a WebAssembly module"},
 		{"a link", image(wasm, tar.Header{Name: "a.wasm", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), "a.wasm is a link"},
 		{"a hard link", image(wasm, tar.Header{Name: "a.wasm", Typeflag: tar.TypeLink, Linkname: "plugin.wasm"}), "a.wasm is a link"},
@@ -780,15 +777,6 @@ func TestImages(t *testing.T) {
 		{"a whiteout", image(wasm, file("a/.wh.b", nil)), "a/.wh.b is a link, a device or a whiteout"},
 		{"a file twice", image(wasm, file("./x/../plugin.wasm", []byte("text"))), "plugin.wasm is in it twice"},
 		{"a file over one of another layer", layers(ocispec.MediaTypeImageLayer, tarOf(t, wasm), tarOf(t, file("plugin.wasm", []byte("text")))), "plugin.wasm is in it twice"},
-		{"a directory over a file", image(wasm, tar.Header{Name: "plugin.wasm/", Typeflag: tar.TypeDir}), "plugin.wasm/ is in it twice"},
-		{"a long name", image(file(strings.Repeat("a/", 300)+"a.wasm", module)), "a name of more than 512 bytes"},
-		{"many entries", func(t *testing.T, f *fake) {
-			var all []tar.Header
-			for i := range 1025 {
-				all = append(all, file(fmt.Sprint(i), nil))
-			}
-			image(all...)(t, f)
-		}, "more than 1024 files and directories"},
 		{"a module that is too large", bomb("a.wasm", string(module), 64<<20+512), "/a.wasm has more than the 67108864 bytes"},
 		{"what is huge once it is unpacked", bomb("a.txt", "text", 80<<20+512), "more than 83886080 bytes"},
 		{"an archive that is cut off", layers(ocispec.MediaTypeImageLayerGzip, gzipped(t, tarOf(t, wasm)[:515])), "unexpected EOF"},

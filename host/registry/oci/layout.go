@@ -119,9 +119,9 @@ func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes []
 		manifestDigest, err = push(ctx, f, l.Tag, module, meta, envelopes)
 	}
 	if err != nil {
-		err = fmt.Errorf("push %s: %w", l, err)
+		return "", fmt.Errorf("push %s: %w", l, err)
 	}
-	return manifestDigest, err
+	return manifestDigest, nil
 }
 
 // Tags are those of the layout.

@@ -140,8 +140,10 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if out.Code, err = instrument(facts, scale); err == nil {
 		return out, nil
 	}
-	if scale == 1 && fits(facts, scale) != nil && fits(facts, largeScale) == nil {
-		return nil, &LargeError{Refuse(mod, "%v; such a module is compiled only if a person asks for it", err)}
+	if scale == 1 {
+		if _, large := instrument(facts, largeScale); large == nil {
+			return nil, &LargeError{Refuse(mod, "%v; such a module is compiled only if a person asks for it", err)}
+		}
 	}
 	return refuse("%v", err)
 }

@@ -149,20 +149,6 @@ func scaleOf(mod *tool.Module) int {
 	return 1
 }
 
-// fits returns an error if a module is not within the limits, some of which are scale times
-// higher. Nothing is rewritten.
-func fits(m *wasm.Module, scale int) error {
-	err := checkSize(m, scale)
-	i := newInspector(m, scale)
-	for b, bodies := (*wasm.Body)(nil), m.Bodies(); err == nil; err = i.function(b) {
-		var ok bool
-		if b, ok = bodies.Next(); !ok {
-			return bodies.Err()
-		}
-	}
-	return err
-}
-
 // function adds a function up. Its error says what is too much.
 func (i *inspector) function(b *wasm.Body) error {
 	var branches, nesting, deepest, loops, deepestLoops, labels, mostLabels, calls int
