@@ -66,8 +66,8 @@ signature beside it: the one that --key makes, or that of
 FILE.wasm` + source.SignatureSuffix + `. Without a tag it is the version. A path instead of oci://
 is an OCI layout, for machines without a network.
 
-The tag of a version, such as 1.2.0, takes that version only, and once; --force
-pushes all the same. Other tags, such as latest, move.
+A tag that is a version, such as 1.2.0, takes that version only, and only once;
+--force pushes all the same. Other tags, such as latest, may move.
 
 Your credentials are those that docker has for the registry.`,
 		Example: "  stockade tool push weather.wasm oci://registry.example.org/tools/weather:1.2.0 --key ~/keys/tools.key\n" +

@@ -38,7 +38,7 @@ func Lockable(r store.Record, work string) (m lock.Module, err error) {
 		return m, ErrDescribed
 	}
 	m = locked(r)
-	if r.Lock == "" { // else it is an entry already
+	if r.Lock == "" { // an entry of the lockfile has its source already
 		m.Source, err = portable(r, work)
 	}
 	return m, err

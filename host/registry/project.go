@@ -177,8 +177,8 @@ func (p *Project) Holds(r store.Record) string {
 	return ""
 }
 
-// replaces reports whether the lockfile names another module than a person's own one of that
-// name. The administrator's modules are nobody's own.
+// replaces reports whether a module of the lockfile, which is here, takes the place of a
+// person's own module of the same name. The administrator's modules are not a person's own.
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	named := slices.ContainsFunc(p.modules(), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {

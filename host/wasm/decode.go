@@ -466,7 +466,7 @@ func (d *decoder) constant(r *reader, what string) {
 			}
 			r.skip(16, what)
 		default:
-			r.lack(start, extensions[op], "%s: instruction 0x%02x is not constant", what, op)
+			r.lack(start, Op(op).extension(), "%s: instruction 0x%02x is not constant", what, op)
 		}
 	}
 }

@@ -33,7 +33,8 @@ type Client struct {
 	Credentials Credentials
 	// Progress is told how many bytes of the module have arrived; nil: nobody is.
 	Progress func(done, total int64)
-	Warn     func(text string) // is told why a pull goes on without a login; nil: nobody is
+	// Warn is told why a pull goes on without a login; nil: nobody is.
+	Warn func(text string)
 
 	deadline time.Duration // of a pull or a push; 5 minutes; only tests set it
 }

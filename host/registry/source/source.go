@@ -46,7 +46,8 @@ type Options struct {
 	// Progress is told how many bytes of the module have arrived, and of how many, 0 if
 	// that is not known; nil: nobody is.
 	Progress func(done, total int64)
-	Warn     func(text string) // is told why a login is not used; nil: nobody is
+	// Warn is told why a login is not used; nil: nobody is.
+	Warn func(text string)
 }
 
 // Candidate is a module that may be added.
@@ -106,12 +107,13 @@ func (o Options) client(base string) (*http.Client, error) {
 	return o.Client(base)
 }
 
-// Newer returns the reference of the newest version that has a tag where ref is from; empty if
-// none is newer than the version that is the tag of ref, or else of the module. Versions
-// before a release are only for those who have one.
+// Newer returns the reference of the newest version that has a tag in the place of ref; empty:
+// none is newer. Version is the module's, which counts if the tag of ref is no version. A
+// pre-release is newer only for a module that is one.
 func Newer(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
 	r, err := oci.ParseReference(ref)
-	place, tag, tags := oci.Scheme+r.Repository(), r.Tag, []string(nil)
+	place, tag := oci.Scheme+r.Repository(), r.Tag
+	var tags []string
 	if err == nil {
 		c := oci.Client{Credentials: opts.Credentials}
 		if c.HTTP, err = opts.client(r.Base()); err == nil {
@@ -126,10 +128,14 @@ func Newer(ctx context.Context, ref, version string, opts Options) (newest strin
 	if is := strings.TrimPrefix(tag, "v"); sign.ValidVersion(is) {
 		version = is
 	}
+	if !sign.ValidVersion(version) {
+		return "", err
+	}
 	most := "v" + version
+	early := semver.Prerelease(most) != ""
 	for _, tag := range tags {
 		v := "v" + strings.TrimPrefix(tag, "v")
-		if sign.ValidVersion(version) && sign.ValidVersion(v[1:]) && semver.Compare(v, most) > 0 && (semver.Prerelease(v) == "" || semver.Prerelease("v"+version) != "") {
+		if sign.ValidVersion(v[1:]) && semver.Compare(v, most) > 0 && (early || semver.Prerelease(v) == "") {
 			most, newest = v, place+":"+tag
 		}
 	}

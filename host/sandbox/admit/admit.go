@@ -61,7 +61,7 @@ type KindError struct {
 	*RefusedError
 	Path     string // of the module; may be an address
 	Shape    wasm.Shape
-	MainRuns bool // the largest core module in it, which is a component, is of a kind that runs
+	MainRuns bool // of a component: its largest core module is of a kind that runs
 }
 
 func (e *KindError) Unwrap() error { return e.RefusedError }
@@ -134,8 +134,8 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 		return refuse("%v", err)
 	}
 	out.Unstable, out.Missing = name == preview1.UnstableName, missed
-	if err := checkMemory(facts); err != nil {
-		return refuse("%v", err)
+	if n := len(facts.Memories); n != 1 {
+		return refuse("it has %d memories; it needs one of its own", n)
 	}
 	if out.Code, err = instrument(facts, scale); err == nil {
 		return out, nil

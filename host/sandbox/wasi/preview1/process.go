@@ -64,8 +64,8 @@ func (w *World) Start(p Process) {
 	also(p.Cwd, ".")
 }
 
-// firstName is what the first preopen of a process is called, the directory of its relative
-// paths: for libraries of C the same as ".", of which the last one counts.
+// firstName is the name of the first preopen of a process: its working directory. Libraries
+// of C take the name for ".", and use the last preopen of that name.
 const firstName = "./"
 
 // list are the arguments or the variables of a process.
