@@ -69,7 +69,7 @@ var table = map[string][]string{
 
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
 	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
-	"host/registry/sign":       {},
+	"host/registry/sign":       {"host/tool"},
 	"host/registry/source":     {"host/effect", "host/policy/network", "host/registry/oci", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/store":      {"host/internal/private", "host/tool", "host/visible"},
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
