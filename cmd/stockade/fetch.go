@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -81,9 +80,8 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, c
 		home = settings.AccountHome
 	}
 	return credential.Home{Dir: home(), Env: a.s.env, InWorkspace: func(path string) bool {
-		rel, err := filepath.Rel(a.Work, path)
-		_, leads := settings.Within(path, a.Work)
-		return leads || err != nil || filepath.IsLocal(rel)
+		_, in := settings.Within(path, a.Work)
+		return in
 	}}.For(ctx, host)
 }
 
