@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -161,7 +162,7 @@ func OnlyLocked(modules []Added, p *Project) (out []Added, hint string, err erro
 		return nil, "`stockade tool lock NAME` writes one, with modules that you have added", fmt.Errorf("there is no %s", LockName)
 	}
 	hint = "`stockade tool sync` compares what is here with " + LockName + ", and asks"
-	for _, m := range p.modules() {
+	for _, m := range lock.Modules(p.Lock) {
 		i := slices.IndexFunc(modules, func(a Added) bool { return a.Record.Name == m.Name && a.Record.Digest == m.Digest })
 		switch {
 		case i < 0:

@@ -114,7 +114,7 @@ func (p *Project) Before(records []store.Record) *lock.File {
 			out = &lock.File{}
 		}
 		m := locked(r)
-		i := slices.IndexFunc(p.modules(), func(now lock.Module) bool { return now.Name == m.Name })
+		i := slices.IndexFunc(lock.Modules(p.Lock), func(now lock.Module) bool { return now.Name == m.Name })
 		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
 			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
 		}

@@ -159,7 +159,7 @@ func (p *Project) Says(f ProjectFile) (m tool.Manifest, ok bool) {
 
 // Empty reports whether the workspace brings no modules along.
 func (p *Project) Empty() bool {
-	return (p.Lock == nil || len(p.Lock.Modules) == 0) && len(p.Files) == 0
+	return len(lock.Modules(p.Lock)) == 0 && len(p.Files) == 0
 }
 
 // Holds says why a record of the project does not count any more; empty if it does:
@@ -180,7 +180,7 @@ func (p *Project) Holds(r store.Record) string {
 // replaces reports whether a module of the lockfile, which is here, takes the place of a
 // person's own module of the same name. The administrator's modules are not a person's own.
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
-	named := slices.ContainsFunc(p.modules(), func(m lock.Module) bool { return m.Name == own.Name })
+	named := slices.ContainsFunc(lock.Modules(p.Lock), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
 		return r.Project == p.Work && r.Lock != "" && r.Name == own.Name && r.Digest != own.Digest
 	})
@@ -189,7 +189,7 @@ func (p *Project) replaces(records []store.Record, own store.Record) bool {
 // Agreed reports whether a person has said yes to all that the project brings along,
 // as it is.
 func (p *Project) Agreed(records []store.Record) bool {
-	for _, m := range p.modules() {
+	for _, m := range lock.Modules(p.Lock) {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
 			return r.Project == p.Work && r.Name == m.Name && r.Lock == p.LockSHA256 && r.Digest == m.Digest
 		}) {
@@ -204,13 +204,6 @@ func (p *Project) Agreed(records []store.Record) bool {
 		}
 	}
 	return true
-}
-
-func (p *Project) modules() []lock.Module {
-	if p.Lock == nil {
-		return nil
-	}
-	return p.Lock.Modules
 }
 
 // KeepProject keeps what a person has agreed to of a project, in the place of whatever

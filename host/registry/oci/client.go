@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,10 +44,7 @@ const deadline = 5 * time.Minute
 
 // begin bounds the time of a pull or a push.
 func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc) {
-	most := deadline
-	if c.deadline != 0 {
-		most = c.deadline
-	}
+	most := cmp.Or(c.deadline, deadline)
 	return context.WithTimeoutCause(ctx, most, &effect.Error{Kind: effect.Timeout, Err: fmt.Errorf("it was not done within %s", most)})
 }
 

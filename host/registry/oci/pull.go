@@ -60,7 +60,7 @@ func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
 	ctx, cancel := c.begin(ctx)
 	defer cancel()
 	from := c.repository(ref)
-	a, err := pull(ctx, from, ref.wanted(), c.Progress)
+	a, err := pull(ctx, from, cmp.Or(ref.Digest, ref.Tag), c.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("pull %s: %w", ref, explain(ctx, from, err))
 	}

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -255,10 +256,7 @@ func (s *session) token(ctx context.Context, says map[string]string, login crede
 	if len(data) > maxTokenBytes || json.Unmarshal(data, &answer) != nil {
 		return "", fmt.Errorf("what the token service %s answers is no token", realm.Host)
 	}
-	token := answer.Token
-	if answer.AccessToken != "" {
-		token = answer.AccessToken
-	}
+	token := cmp.Or(answer.AccessToken, answer.Token)
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return "", fmt.Errorf("what the token service %s answers is no token", realm.Host)
 	}
