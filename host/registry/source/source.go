@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"github.com/stockade-dev/stockade/host/internal/regular"
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -214,16 +215,16 @@ func only(dir string) (string, error) {
 // inFolder reads a file and the signatures beside it.
 func inFolder(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
-	f, size, err := open(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", path, err)
 	}
 	defer f.Close()
-	out, err := candidate(f, size, path, opts)
+	out, err := candidate(f, info.Size(), path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", path, err)
 	}
-	s, _, err := open(path + SignatureSuffix)
+	s, _, err := regular.Open(path + SignatureSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -235,19 +236,6 @@ func inFolder(dir, name string, opts Options) (*Candidate, error) {
 		return nil, fmt.Errorf("the signatures %s: %w", path+SignatureSuffix, err)
 	}
 	return out, nil
-}
-
-// open opens a regular file; a link leads to what a person could name instead.
-func open(path string) (*os.File, int64, error) {
-	info, err := os.Stat(path) // a named pipe would be waited for
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
-	return f, info.Size(), err
 }
 
 // candidate reads a module; size is 0 where it is not known.

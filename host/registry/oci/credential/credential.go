@@ -12,13 +12,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/stockade-dev/stockade/host/internal/private"
+	"github.com/stockade-dev/stockade/host/internal/regular"
 )
 
 const (
@@ -162,12 +162,12 @@ type auth struct {
 // read reads a file that nobody but the user can have written. In its usual place it may be
 // root's.
 func (h Home) read(file file) (c config, err error) {
-	info, err := os.Stat(file.path) // a named pipe would be waited for
-	switch {
-	case err != nil:
+	f, info, err := regular.Open(file.path)
+	if err != nil {
 		return c, err
-	case !info.Mode().IsRegular():
-		return c, errors.New("it is not a regular file")
+	}
+	defer f.Close()
+	switch {
 	case file.variable == "":
 	case !filepath.IsAbs(file.path):
 		return c, fmt.Errorf("it is not used: $%s is not an absolute path", file.variable)
@@ -178,15 +178,7 @@ func (h Home) read(file file) (c config, err error) {
 			return c, fmt.Errorf("it is not used: %w", err)
 		}
 	}
-	f, err := os.Open(file.path)
-	if err != nil {
-		return c, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err == nil {
-		err = trusted(file.path, info, file.variable == "")
-	}
-	if err != nil {
+	if err := trusted(file.path, info, file.variable == ""); err != nil {
 		return c, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
