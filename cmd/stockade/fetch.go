@@ -149,7 +149,7 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	a.checking.Store(false)
 	done()
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
-		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; to compile it takes a minute or two"}
+		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; compiling it takes a minute or two"}
 	}
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}

@@ -65,10 +65,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 	if err != nil {
 		return err
 	}
-	now := &lock.File{}
-	if project.Lock != nil {
-		now.Modules = slices.Clone(project.Lock.Modules)
-	}
+	now := &lock.File{Modules: slices.Clone(lock.Modules(project.Lock))}
 	if len(names) == 0 {
 		for _, m := range now.Modules {
 			names = append(names, m.Name)

@@ -153,7 +153,7 @@ func (a *app) tellNewer(ctx context.Context, r store.Record) {
 		newest, err = source.Newer(ctx, r.Source, r.Manifest.Version, source.Options{Client: out.Fetcher(rules, a.Ceiling, true), Credentials: a.credentials})
 	}
 	if err != nil {
-		a.s.note("whether there is a newer version of %s is not known: %v", r.Name, err)
+		a.s.note("cannot tell whether there is a newer version of %s: %v", r.Name, err)
 	} else if newest != "" {
 		a.s.note("there is a newer version of %s", r.Name)
 		a.s.hint("stockade tool add%s %s", asOther(r), asFlag("", newest)[1:])

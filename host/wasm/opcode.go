@@ -110,9 +110,7 @@ const (
 // host runs it, or it is not known.
 func (op Op) extension() string {
 	switch op {
-	case 0x06, 0x07, 0x09, 0x18, 0x19:
-		return "legacy exceptions"
-	case OpThrow, OpThrowRef, OpTryTable:
+	case 0x06, 0x07, 0x09, 0x18, 0x19, OpThrow, OpThrowRef, OpTryTable: // also those of the older proposal
 		return exceptions
 	case OpReturnCall, OpReturnCallIndirect:
 		return "tail calls"

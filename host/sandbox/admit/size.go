@@ -32,7 +32,7 @@ const (
 )
 
 // Limits of one function, or of a sum over functions if the name says so. In
-// a module that a person has let in they are some times higher.
+// a module that a person has let in they are several times higher.
 const (
 	maxBodyBytes      = 256 << 10
 	maxLocals         = 4_000
