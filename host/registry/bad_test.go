@@ -152,7 +152,7 @@ func badInputs(w *world, elsewhere string) []bad {
 				}
 			}
 		}, "what came has the SHA-256", false},
-		{"two layers", func(x *thing) { x.layers = func(m *manifest) { m.Layers = append(m.Layers, m.Layers[0]) } }, "is in it twice", false},
+		{"two layers", func(x *thing) { x.layers = func(m *manifest) { m.Layers = append(m.Layers, m.Layers[0]) } }, "it holds 2 modules", false},
 		{"no layer", func(x *thing) { x.layers = func(m *manifest) { m.Layers = []descriptor{} } }, "it has 0 layers", false},
 		{"a layer that is compressed in another way", func(x *thing) {
 			x.layers = func(m *manifest) { m.Layers[0].MediaType = "application/vnd.oci.image.layer.v1.tar+zstd" }

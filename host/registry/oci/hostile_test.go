@@ -777,6 +777,7 @@ func TestImages(t *testing.T) {
 		{"a whiteout", image(wasm, file("a/.wh.b", nil)), "a/.wh.b is a link, a device or a whiteout"},
 		{"a file twice", image(wasm, file("./x/../plugin.wasm", []byte("text"))), "plugin.wasm is in it twice"},
 		{"a file over one of another layer", layers(ocispec.MediaTypeImageLayer, tarOf(t, wasm), tarOf(t, file("plugin.wasm", []byte("text")))), "plugin.wasm is in it twice"},
+		{"a directory over a file", image(wasm, tar.Header{Name: "plugin.wasm/", Typeflag: tar.TypeDir}), "plugin.wasm/ is in it twice"},
 		{"a module that is too large", bomb("a.wasm", string(module), 64<<20+512), "/a.wasm has more than the 67108864 bytes"},
 		{"what is huge once it is unpacked", bomb("a.txt", "text", 80<<20+512), "more than 83886080 bytes"},
 		{"an archive that is cut off", layers(ocispec.MediaTypeImageLayerGzip, gzipped(t, tarOf(t, wasm)[:515])), "unexpected EOF"},

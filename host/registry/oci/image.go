@@ -115,7 +115,8 @@ func (u *unpacker) layer(d ocispec.Descriptor, data []byte) error {
 	return u.file(cmp.Or(d.Annotations[ocispec.AnnotationTitle], string(d.Digest)), bytes.NewReader(data))
 }
 
-// archive reads a tar archive.
+// archive reads a tar archive. No entry may take the place of a file: layers are not laid
+// over each other.
 func (u *unpacker) archive(r io.Reader) error {
 	limited := &io.LimitedReader{R: r, N: u.left + 1}
 	for files := tar.NewReader(limited); ; {
@@ -133,6 +134,8 @@ func (u *unpacker) archive(r io.Reader) error {
 		switch {
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir, strings.HasPrefix(path.Base(name), ".wh."):
 			return fmt.Errorf("%s is a link, a device or a whiteout; a module comes in an image FROM scratch, as a regular file", shown(h.Name))
+		case u.files[name]:
+			return fmt.Errorf("%s is in it twice", shown(h.Name))
 		case h.Typeflag == tar.TypeReg:
 			if err := u.file(name, files); err != nil {
 				return err
@@ -141,12 +144,8 @@ func (u *unpacker) archive(r io.Reader) error {
 	}
 }
 
-// file reads a file if it is a module. A file that would take the place of another one is
-// refused: layers are not laid over each other.
+// file reads a file if it is a module.
 func (u *unpacker) file(name string, r io.Reader) (err error) {
-	if u.files[name] {
-		return fmt.Errorf("%s is in it twice", shown(name))
-	}
 	u.files[name] = true
 	file := bufio.NewReader(r)
 	if head, _ := file.Peek(4); string(head) != "\x00asm" {
