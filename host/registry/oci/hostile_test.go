@@ -216,7 +216,7 @@ func TestHostileRegistries(t *testing.T) {
 		{"two modules", one(func(f *fake, m *ocispec.Manifest) {
 			m.Layers[0].Annotations = map[string]string{ocispec.AnnotationTitle: "a\x1b[2J.wasm"}
 			m.Layers = append(m.Layers, f.blob(layerType, append(module, 0, 1, 0)))
-		}), "by itself: a [2J.wasm, sha256:"},
+		}), "it holds 2 modules: a [2J.wasm, sha256:"},
 		{"bytes that are no module", one(func(f *fake, m *ocispec.Manifest) { m.Layers[0] = f.blob("text/html", []byte("<html>")) }), "none of its 1 files is a WebAssembly module: sha256:"},
 		{"layers that are too large together", one(func(f *fake, m *ocispec.Manifest) {
 			m.Layers = append(m.Layers, m.Layers[0])
@@ -766,7 +766,7 @@ func TestImages(t *testing.T) {
 		{"an index that names .. as a digest", raw(ocispec.MediaTypeImageIndex, `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:../x","size":2}]}`), "not the digest of a SHA-256"},
 		{"an index that is huge", raw(ocispec.MediaTypeImageIndex, strings.Repeat(" ", 300<<10)), "its index: it has 307200 bytes"},
 
-		{"two modules", image(wasm, file("a/other.wasm", other)), "it holds 2 modules; push the one that is meant by itself: /plugin.wasm, /a/other.wasm"},
+		{"two modules", image(wasm, file("a/other.wasm", other)), "it holds 2 modules: /plugin.wasm, /a/other.wasm; push the one that is meant by itself"},
 		{"two modules in two layers", layers(ocispec.MediaTypeImageLayer, tarOf(t, wasm), tarOf(t, file("b.wasm", other))), "it holds 2 modules"},
 		{"no module", image(file("bin/sh", []byte("\x7fELF")), file("a.wasm", nil)), "none of its 2 files is a WebAssembly module: /a.wasm, /bin/sh"},
 		{"nothing", image(), "none of its 0 files is a WebAssembly module"},

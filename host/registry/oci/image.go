@@ -90,7 +90,7 @@ func moduleOf(ctx context.Context, from place, layers []ocispec.Descriptor, prog
 	if len(u.modules) == 1 {
 		return u.code, nil
 	}
-	names, why := u.modules, "it holds %d modules; push the one that is meant by itself: %s"
+	names, why := u.modules, "it holds %d modules: %s; push the one that is meant by itself"
 	if names == nil {
 		names, why = slices.Sorted(maps.Keys(u.files)), "none of its %d files is a WebAssembly module: %s"
 	}
