@@ -115,6 +115,7 @@
 //	internal/archtest       the import table, this list and the links of the documents, as tests
 //	internal/hosttest       a workspace for tests of files, and the tests again without openat2
 //	internal/private        files that belong to the user alone: whose they are, and replacing one as a whole
+//	internal/regular        opening a regular file, and never a named pipe
 //
 // Three folders are modules of their own, because of what they require:
 // internal/fueltest has the specification suites and the interpreter with which

@@ -3,5 +3,7 @@ package wit
 
 import "embed"
 
+// Files are the files of the WIT package.
+//
 //go:embed *.wit
-var Files embed.FS // all files of the WIT package
+var Files embed.FS

@@ -48,8 +48,8 @@ func (a *app) put(ctx context.Context, in *os.File, out io.Writer, p *prompt.Pro
 	return choice.Letter, err
 }
 
-// shownLines reads answers from a terminal, each a key, and no more than these: what
-// follows is for whoever reads next.
+// shownLines reads answers from a terminal, one key each. What is typed after an answer is
+// left for the next reader.
 type shownLines struct {
 	in  *os.File
 	out io.Writer

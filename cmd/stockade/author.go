@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/wit"
 )
 
 // newAuthorCmds are the commands for those who make tools.
@@ -78,18 +80,17 @@ func newToolWITCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "wit DIR", Short: "Write the interface of tools, for languages other than Go",
 		Long: `Write the files of the WIT package that defines the interface of tools into a folder,
-for wit-bindgen. No file with other content is written over.`,
+for wit-bindgen. Nothing is written over.`,
 		Example: "  stockade tool wit wit",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := author.WIT(args[0])
+			err := os.CopyFS(args[0], wit.Files)
 			if errors.Is(err, fs.ErrExist) {
-				return usageError("name another folder, or move that file away", "it has other content: %v", err)
+				return usageError("name another folder, or move that file away", "%v", err)
 			}
-			if err != nil {
-				return err
+			if err == nil {
+				a.s.note("wrote the interface of tools into %s", args[0])
 			}
-			_, err = fmt.Fprintln(a.s.out, terminal.Visible(strings.Join(files, "\n")))
 			return err
 		},
 	}

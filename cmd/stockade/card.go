@@ -100,8 +100,8 @@ func (c card) head() string {
 	return c.beside(name, terminal.Dim, words.Bytes(r.Record.Bytes))
 }
 
-// signed is the row that says who has signed, and whether that is somebody else than before. A
-// signature by a key that nobody is known by is none.
+// signed returns the row about the signer. It tells of another signer than before; unknown
+// keys count as no signer.
 func (c card) signed(by string) string {
 	r := c.review
 	row := c.row("signed by", by)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -57,7 +56,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	}
 	said := fetchError(ref, err)
 	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.Grant != nil {
-		said.hint = "if you trust that host with this: stockade tool sync" + a.netFlags() + " " + asFlag("--allow-net", denial.Grant.String())
+		said.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + asFlag("--allow-net", denial.Grant.String())
 	}
 	return nil, said
 }
@@ -73,27 +72,27 @@ func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
 	return out, rules, err
 }
 
-// credentials are those that docker and podman have: in the home directory of the user's
-// account, wherever HOME leads, and where a variable says, outside of the workspace.
+// credentials finds the login of a registry in the files of docker and podman. The home
+// directory is that of the account, wherever HOME leads.
 func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Looked) {
 	home := accountHome
 	if home == nil {
 		home = settings.AccountHome
 	}
 	return credential.Home{Dir: home(), Env: a.s.env, InWorkspace: func(path string) bool {
-		rel, err := filepath.Rel(a.Work, path)
-		_, leads := settings.Within(path, a.Work)
-		return leads || err != nil || filepath.IsLocal(rel)
+		_, in := settings.Within(path, a.Work)
+		return in
 	}}.For(ctx, host)
 }
 
-// origin is what is known of a module that is no file.
+// origin says where a module that was fetched is from.
 type origin struct {
 	Manifest string `json:"manifest,omitempty"` // the digest
 	SignedBy string `json:"signed_by"`
 }
 
-// named reads a module that is named by its path, or fetches one that is elsewhere.
+// named reads the module at a path, or fetches the one that a reference names. The origin
+// is nil for a file.
 func (a *app) named(ctx context.Context, ref string) (*tool.Module, *origin, error) {
 	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
 		mod, err := readModule(ref)
@@ -150,7 +149,7 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	a.checking.Store(false)
 	done()
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
-		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; to compile it takes a minute or two"}
+		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; compiling it takes a minute or two"}
 	}
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}

@@ -30,7 +30,7 @@ func addReachFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().Var((*repeated)(&a.flags.allowNet), "allow-net", "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
 }
 
-// project is what the workspace brings along; nothing of what cannot be read counts.
+// project returns what the workspace brings along; nothing if that cannot be read.
 func (a *app) project() *registry.Project {
 	if p, err := registry.ReadProject(a.Work); err == nil {
 		return p

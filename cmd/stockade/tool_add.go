@@ -175,10 +175,11 @@ func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	if o.describe != "" {
 		describe = " " + asFlag("--describe", o.describe)
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.Came(), asOther(r.Record), describe, o.allow, a.netFlags(), ref)
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.Came(), asOther(r.Record), describe, o.allow, a.fetchFlags(), ref)
 }
 
-// asOther is the flag that names a module otherwise than it does, as it follows a command.
+// asOther returns the flag for a module that is not kept under the name that it has itself.
+// A blank is before the flag.
 func asOther(r store.Record) string {
 	if r.Name == r.Manifest.Name {
 		return ""
@@ -186,8 +187,8 @@ func asOther(r store.Record) string {
 	return " --as " + r.Name
 }
 
-// netFlags are --large and those of --allow-net, as they follow a command.
-func (a *app) netFlags() (out string) {
+// fetchFlags returns the flags --large and --allow-net as they were given, a blank before each.
+func (a *app) fetchFlags() (out string) {
 	if a.flags.large {
 		out = " --large"
 	}

@@ -31,8 +31,7 @@ type fileReport struct {
 	sandbox.Inspection
 }
 
-// infoFile says what a file is, or a module that is elsewhere. Nothing of it is compiled or
-// run, or kept.
+// infoFile describes a module in a file or elsewhere. It is not compiled, run or kept.
 func (a *app) infoFile(ctx context.Context, file string) error {
 	mod, from, err := a.named(ctx, file)
 	if err != nil {

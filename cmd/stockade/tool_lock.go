@@ -65,10 +65,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 	if err != nil {
 		return err
 	}
-	now := &lock.File{}
-	if project.Lock != nil {
-		now.Modules = slices.Clone(project.Lock.Modules)
-	}
+	now := &lock.File{Modules: slices.Clone(lock.Modules(project.Lock))}
 	if len(names) == 0 {
 		for _, m := range now.Modules {
 			names = append(names, m.Name)
@@ -196,7 +193,7 @@ func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 	in, out, done, ok := a.terminal()
 	if !ok {
 		fmt.Fprint(a.s.err, syncCard(p, records, rules, 80, true)) // nobody can ask for the rest
-		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256 + a.netFlags()
+		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256 + a.fetchFlags()
 		if len(p.Files) > 0 {
 			hint = "sync where you can be asked: a script cannot agree to what is in .stockade/tools"
 		}

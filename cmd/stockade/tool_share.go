@@ -66,8 +66,8 @@ signature beside it: the one that --key makes, or that of
 FILE.wasm` + source.SignatureSuffix + `. Without a tag it is the version. A path instead of oci://
 is an OCI layout, for machines without a network.
 
-The tag of a version, such as 1.2.0, takes that version only, and once; --force
-pushes all the same. Other tags, such as latest, move.
+A tag that is a version, such as 1.2.0, takes that version only, and only once;
+--force pushes all the same. Other tags, such as latest, may move.
 
 Your credentials are those that docker has for the registry.`,
 		Example: "  stockade tool push weather.wasm oci://registry.example.org/tools/weather:1.2.0 --key ~/keys/tools.key\n" +
@@ -236,16 +236,13 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 		return err
 	}
 	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: describe(m), Created: time.Unix(0, 0), Once: once}, envelopes)
-	says := "pushed %s %s to %s, %s\n"
-	switch {
-	case errors.Is(err, oci.ErrThere):
-		says = "%s %s is already there, with the same bytes: %s, %s\n"
-	case errors.Is(err, oci.ErrPublished):
-		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v: %s", err, digest)
-	case err != nil:
+	if errors.Is(err, oci.ErrPublished) {
+		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v", err)
+	}
+	if err != nil {
 		return fetchError(ref, err)
 	}
-	fmt.Fprintf(a.s.out, says, m.Name, m.Version, terminal.Line(named), digest)
+	fmt.Fprintf(a.s.out, "pushed %s %s to %s, %s\n", m.Name, m.Version, terminal.Line(named), digest)
 	if word, ok := shellword.Quote(named); ok {
 		a.s.hint("others add it: stockade tool add %s", word)
 	}

@@ -121,7 +121,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	if !ok {
 		a.showCard(a.s.err, review)
 		return &exitErr{code: exitUnasked, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
-			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", candidate.Digest, a.netFlags(), r.Name)}
+			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", candidate.Digest, a.fetchFlags(), r.Name)}
 	}
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
@@ -145,7 +145,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	return a.keep(review)
 }
 
-// tellNewer says under which tag there is a newer version than that of a module.
+// tellNewer tells of a newer version of a module under another tag.
 func (a *app) tellNewer(ctx context.Context, r store.Record) {
 	out, rules, err := a.fetching()
 	newest := ""
@@ -153,7 +153,7 @@ func (a *app) tellNewer(ctx context.Context, r store.Record) {
 		newest, err = source.Newer(ctx, r.Source, r.Manifest.Version, source.Options{Client: out.Fetcher(rules, a.Ceiling, true), Credentials: a.credentials})
 	}
 	if err != nil {
-		a.s.note("whether there is a newer version of %s is not known: %v", r.Name, err)
+		a.s.note("cannot tell whether there is a newer version of %s: %v", r.Name, err)
 	} else if newest != "" {
 		a.s.note("there is a newer version of %s", r.Name)
 		a.s.hint("stockade tool add%s %s", asOther(r), asFlag("", newest)[1:])

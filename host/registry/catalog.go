@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -86,7 +87,7 @@ func AllowedTo(r store.Record) (out tool.Allowance) {
 // Modules says what becomes of the modules that count in a workspace, with what that
 // brings along. Where two tools would have one name, that of the module which was
 // there first is offered, and the person's own modules come before those of a
-// project. A module that the lockfile names counts before the person's own of that name.
+// project. Of two modules with one name that of the lockfile is offered.
 //
 // A module that has been revoked since it was added is not offered. Where the layers
 // of the policy ask who has signed, the signatures are verified anew: what the user's
@@ -100,15 +101,15 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
 		return r.Project != "" && (r.Project != p.Work || r.Lock != "" && p.Empty()) // nothing names it any more
 	})
-	kept := slices.Clone(records)
-	replaced := func(r store.Record) string {
-		if !p.replaces(kept, r) {
-			return ""
+	all := slices.Clone(records)
+	rank := func(r store.Record) int {
+		if p.replaces(all, r) {
+			return 2
 		}
-		return fmt.Sprintf("%s names another %s, which counts in this project; `stockade tool lock %[2]s` writes this one into the file", LockName, r.Name)
+		return min(len(r.Project), 1)
 	}
 	slices.SortStableFunc(records, func(a, b store.Record) int {
-		return cmp.Or(cmp.Compare(len(replaced(a)), len(replaced(b))), cmp.Compare(len(a.Project), len(b.Project)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	named := map[string]bool{}
 	var out []Added
@@ -124,7 +125,9 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 		if r.System && !slices.ContainsFunc(h.System, func(f SystemFile) bool { return f.of(r) && f.Stamp == r.Stamp }) {
 			continue
 		}
-		a.Record.Off = cmp.Or(a.Record.Off, replaced(r))
+		if p.replaces(all, r) && a.Record.Off == "" {
+			a.Record.Off = fmt.Sprintf("%s names another %s, which counts in this project; `stockade tool lock %[2]s` writes this one into the file", LockName, r.Name)
+		}
 		if named[skeleton(r.Name)] && a.Record.Off == "" {
 			a.Record.Off = fmt.Sprintf("another module is called %s", r.Name)
 		}
@@ -153,13 +156,13 @@ func Trying(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Added {
 }
 
 // OnlyLocked leaves the modules that the lockfile of a project names, which have to be
-// there, as it says, and offered. The hint is for an error.
+// there, as it says, and offered. The hint goes with the error.
 func OnlyLocked(modules []Added, p *Project) (out []Added, hint string, err error) {
 	if p.Lock == nil {
 		return nil, "`stockade tool lock NAME` writes one, with modules that you have added", fmt.Errorf("there is no %s", LockName)
 	}
 	hint = "`stockade tool sync` compares what is here with " + LockName + ", and asks"
-	for _, m := range p.modules() {
+	for _, m := range lock.Modules(p.Lock) {
 		i := slices.IndexFunc(modules, func(a Added) bool { return a.Record.Name == m.Name && a.Record.Digest == m.Digest })
 		switch {
 		case i < 0:

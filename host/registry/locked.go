@@ -38,7 +38,7 @@ func Lockable(r store.Record, work string) (m lock.Module, err error) {
 		return m, ErrDescribed
 	}
 	m = locked(r)
-	if r.Lock == "" { // else it is an entry already
+	if r.Lock == "" { // an entry of the lockfile has its source already
 		m.Source, err = portable(r, work)
 	}
 	return m, err
@@ -114,7 +114,7 @@ func (p *Project) Before(records []store.Record) *lock.File {
 			out = &lock.File{}
 		}
 		m := locked(r)
-		i := slices.IndexFunc(p.modules(), func(now lock.Module) bool { return now.Name == m.Name })
+		i := slices.IndexFunc(lock.Modules(p.Lock), func(now lock.Module) bool { return now.Name == m.Name })
 		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
 			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/internal/regular"
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -116,20 +117,13 @@ func readRegular(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() { // before the open, which could wait for ever
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
+	f, opened, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	if !os.SameFile(st, opened) {
-		return nil, fmt.Errorf("%s was replaced while it was opened", path)
+		return nil, fmt.Errorf("%s is not a regular file: it may be no link either", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
@@ -159,7 +153,7 @@ func (p *Project) Says(f ProjectFile) (m tool.Manifest, ok bool) {
 
 // Empty reports whether the workspace brings no modules along.
 func (p *Project) Empty() bool {
-	return (p.Lock == nil || len(p.Lock.Modules) == 0) && len(p.Files) == 0
+	return len(lock.Modules(p.Lock)) == 0 && len(p.Files) == 0
 }
 
 // Holds says why a record of the project does not count any more; empty if it does:
@@ -177,10 +171,10 @@ func (p *Project) Holds(r store.Record) string {
 	return ""
 }
 
-// replaces reports whether the lockfile names another module than a person's own one of that
-// name. The administrator's modules are nobody's own.
+// replaces reports whether a module of the lockfile, which is here, takes the place of a
+// person's own module of the same name. The administrator's modules are not a person's own.
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
-	named := slices.ContainsFunc(p.modules(), func(m lock.Module) bool { return m.Name == own.Name })
+	named := slices.ContainsFunc(lock.Modules(p.Lock), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
 		return r.Project == p.Work && r.Lock != "" && r.Name == own.Name && r.Digest != own.Digest
 	})
@@ -189,7 +183,7 @@ func (p *Project) replaces(records []store.Record, own store.Record) bool {
 // Agreed reports whether a person has said yes to all that the project brings along,
 // as it is.
 func (p *Project) Agreed(records []store.Record) bool {
-	for _, m := range p.modules() {
+	for _, m := range lock.Modules(p.Lock) {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
 			return r.Project == p.Work && r.Name == m.Name && r.Lock == p.LockSHA256 && r.Digest == m.Digest
 		}) {
@@ -204,13 +198,6 @@ func (p *Project) Agreed(records []store.Record) bool {
 		}
 	}
 	return true
-}
-
-func (p *Project) modules() []lock.Module {
-	if p.Lock == nil {
-		return nil
-	}
-	return p.Lock.Modules
 }
 
 // KeepProject keeps what a person has agreed to of a project, in the place of whatever

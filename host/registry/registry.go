@@ -31,6 +31,7 @@ import (
 	"sync"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/internal/regular"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -72,24 +73,15 @@ func SplitPath(name string) (file, inner string, ok bool) {
 // File reads a module by its path. The bytes that are hashed here are the bytes
 // that run: the file is not read again.
 func File(name string) (*tool.Module, error) {
-	switch st, err := os.Stat(name); {
-	case err == nil && st.IsDir():
+	if st, err := os.Stat(name); err == nil && st.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the file in it", name)
-	case err == nil && !st.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name) // before the open, which could wait for ever
 	}
-	f, err := os.Open(name)
+	f, st, err := regular.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !st.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	case st.Size() > admit.MaxBytes:
+	if st.Size() > admit.MaxBytes {
 		head := make([]byte, 512)
 		if _, err := f.ReadAt(head, 0); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)

@@ -52,7 +52,7 @@ type Request struct {
 	Lock     string // the SHA-256 of the lockfile that names it; empty: none does
 	System   bool   // it is the administrator's, who has approved it by putting it there
 	Stamp    string // of its file, if that is looked at again
-	Large    bool   // the person has asked for it to be compiled although it is large
+	Large    bool   // the person has let it be compiled although it is large
 }
 
 // Review is a module as it would be kept, with all that a person has to know before
@@ -189,8 +189,9 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// Module makes a module of a candidate, with the signer that it has before its manifest is
-// known. As is its name; empty: the end of its source. The error is that of its signatures.
+// Module returns the module of a candidate, with its signer as far as the manifest is not
+// needed for that. As is its name; empty: the end of its source. The error is about its
+// signatures; the module is there all the same.
 func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.Verdict, error) {
 	mod := tool.ModuleOf(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}

@@ -419,7 +419,7 @@ func nameOf(code []byte) (string, error) {
 func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
 	if s.opts.Spawn != nil {
 		bytes := int(mod.Bytes)
-		if s.opts.Large || mod.Large { // with functions that take as much as those of such a module
+		if s.opts.Large || mod.Large { // its functions may take as much as those of a large module
 			bytes = max(bytes, admit.LargeBytes)
 		}
 		job := s.job(bytes, 2) // more workers would also need more memory

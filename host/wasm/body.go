@@ -82,18 +82,17 @@ func (m *Module) Bodies() *Bodies {
 }
 
 // CheckExtensions returns a [*FormatError] with a Feature if a module uses an extension of
-// WebAssembly that the host does not run, and an error of [Bodies] if its code is malformed.
-// Functions of more bytes than longest are not looked at.
+// WebAssembly that the host does not run. Functions of more bytes than longest are skipped.
 func (m *Module) CheckExtensions(longest int) error {
 	uses, b := m.Uses, m.Bodies()
-	for b.Longest = longest; uses == ""; {
-		body, ok := b.Next()
-		if !ok {
-			return b.Err()
-		}
+	b.Longest = longest
+	for body, ok := b.Next(); ok && uses == ""; body, ok = b.Next() {
 		for _, in := range body.Instrs {
-			uses = cmp.Or(uses, extensions[in.Op])
+			uses = cmp.Or(uses, in.Op.extension())
 		}
+	}
+	if uses == "" {
+		return b.Err()
 	}
 	return &FormatError{Feature: uses}
 }
@@ -338,7 +337,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 			r.failAt(start, "a byte that must be zero is not")
 		}
 	default:
-		r.lack(b.body.Offset+int(in.Offset), extensions[in.Op], "unknown instruction 0x%02x", byte(in.Op))
+		r.lack(b.body.Offset+int(in.Offset), in.Op.extension(), "unknown instruction 0x%02x", byte(in.Op))
 	}
 	return labels
 }

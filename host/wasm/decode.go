@@ -37,7 +37,6 @@ type decoder struct {
 	m         *Module
 	codeSeen  bool
 	dataCount uint32
-	imported  uint32 // globals
 }
 
 // rank is the place of each section in a module. It differs from the id
@@ -221,7 +220,6 @@ func (d *decoder) imports(r *reader) {
 		case KindMemory:
 			imp.Limits = r.limits(KindMemory)
 		case KindGlobal:
-			d.imported++
 			imp.Value = r.valType("imported global")
 			imp.Mutable = r.mutability()
 		case KindTag:
@@ -291,8 +289,8 @@ func (d *decoder) globalSection(r *reader) {
 		}
 		d.constant(r, "initial value of a global")
 		d.m.Count[KindGlobal]++ // it can be used by those after it
+		d.m.Globals++
 	}
-	d.m.Globals = n
 }
 
 func (d *decoder) exports(r *reader) {
@@ -443,7 +441,7 @@ func (d *decoder) constant(r *reader, what string) {
 		case 0x0b: // end
 			return
 		case 0x23: // global.get
-			if r.index(d.m.Count[KindGlobal], "global") >= d.imported {
+			if imported := d.m.Count[KindGlobal] - d.m.Globals; int(r.index(d.m.Count[KindGlobal], "global")) >= imported {
 				r.uses = extendedConstants
 			}
 		case 0xd2: // ref.func
@@ -466,7 +464,7 @@ func (d *decoder) constant(r *reader, what string) {
 			}
 			r.skip(16, what)
 		default:
-			r.lack(start, extensions[op], "%s: instruction 0x%02x is not constant", what, op)
+			r.lack(start, Op(op).extension(), "%s: instruction 0x%02x is not constant", what, op)
 		}
 	}
 }

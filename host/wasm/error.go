@@ -28,7 +28,8 @@ var (
 type FormatError struct {
 	Offset int    // in bytes from the start of the file
 	What   string // lower case, no full stop
-	// Feature is the extension of WebAssembly that a module uses which is not malformed.
+	// Feature is an extension of WebAssembly that the module uses and that the host does
+	// not run; empty: the module is malformed.
 	Feature string
 }
 

@@ -194,7 +194,9 @@ type Module struct {
 	// initial values.
 	FuncRefs []uint32
 
-	Uses string // an extension that is used outside of function bodies, see [Module.CheckExtensions]; empty: none
+	// Uses is an extension of WebAssembly that the host does not run, used outside of
+	// functions; empty: none. See [Module.CheckExtensions].
+	Uses string
 
 	// HasStart says that instantiation runs the function Start: code that runs
 	// before any export is called.

@@ -106,22 +106,24 @@ const (
 	threads            = "threads"
 )
 
-// extensions are those to which instructions belong.
-var extensions = func() (t [MaxOp + 1]string) {
-	for extension, ops := range map[string][]Op{
-		"legacy exceptions": {0x06, 0x07, 0x09, 0x18, 0x19}, exceptions: {OpThrow, OpThrowRef, OpTryTable},
-		"tail calls":       {OpReturnCall, OpReturnCallIndirect},
-		functionReferences: {0x14, 0x15, 0xd4, 0xd5, 0xd6}, garbageCollection: {0xd3, 0xfb},
-	} {
-		for _, op := range ops {
-			t[op] = extension
-		}
+// extension returns the extension of WebAssembly to which an instruction belongs; empty: the
+// host runs it, or it is not known.
+func (op Op) extension() string {
+	switch op {
+	case 0x06, 0x07, 0x09, 0x18, 0x19, OpThrow, OpThrowRef, OpTryTable: // also those of the older proposal
+		return exceptions
+	case OpReturnCall, OpReturnCallIndirect:
+		return "tail calls"
+	case 0x14, 0x15, 0xd4, 0xd5, 0xd6:
+		return functionReferences
+	case 0xd3, 0xfb:
+		return garbageCollection
 	}
-	for op := OpAtomic; op <= MaxOp; op++ {
-		t[op] = threads
+	if op >= OpAtomic {
+		return threads
 	}
-	return t
-}()
+	return ""
+}
 
 // immediate is what follows an opcode.
 type immediate byte

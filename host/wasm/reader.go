@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -25,19 +24,22 @@ type reader struct {
 	types int
 	named int64
 
-	uses string // an extension, see Module.Uses
+	uses string // see [Module.Uses]
 }
 
-// extensionOf names the extension of WebAssembly to which the form of a type belongs that is
-// not read; empty: to none.
+// extensionOf returns the extension of WebAssembly to which the form of a type belongs; empty:
+// it is not known.
 func extensionOf(form byte) string {
-	if strings.IndexByte("\x4f\x50\x5e\x5f\x6a\x6b\x6c\x6d\x6e\x71\x72\x73", form) >= 0 {
+	switch form {
+	case 0x4f, 0x50, 0x5e, 0x5f, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x71, 0x72, 0x73:
 		return garbageCollection
+	case 0x40, byte(Ref), byte(RefNull):
+		return functionReferences
 	}
-	return map[byte]string{0x40: functionReferences, byte(Ref): functionReferences, byte(RefNull): functionReferences}[form]
+	return ""
 }
 
-// lack fails because of what is not read, but may be an extension.
+// lack is failAt for a part of an extension that is not read; empty: it is malformed.
 func (r *reader) lack(offset int, extension, format string, args ...any) {
 	if r.ok() {
 		r.failAt(offset, format, args...)

@@ -159,23 +159,22 @@ func Classify(m *Module) Shape {
 	return s
 }
 
-// exportsPlugin reports whether all functions of an author are such as a host of Extism
-// calls: they take nothing and return a code. A plugin that uses nothing of its host imports
-// nothing of it, and compilers export more. With _initialize such a module is a WASI reactor.
+// exportsPlugin reports whether a module without imports of Extism may be a plugin all the
+// same: its functions take nothing and return a code. Functions that compilers export are
+// skipped.
 func exportsPlugin(m *Module) bool {
-	const most = 64
-	n := 0
+	tools := false
 	for _, e := range m.Exports {
 		if e.Kind != KindFunc || strings.HasPrefix(e.Name, "_") || strings.HasPrefix(e.Name, "asyncify_") || slices.Contains([]string{"malloc", "calloc", "realloc", "free"}, e.Name) {
 			continue
 		}
-		if t, _ := m.FuncType(e.Index); n == most || t.String() != "() -> i32" {
+		if t, _ := m.FuncType(e.Index); t.String() != "() -> i32" {
 			return false
 		}
-		n++
+		tools = true
 	}
 	memory, _ := m.Export("memory")
-	return n > 0 && memory.Kind == KindMemory
+	return tools && memory.Kind == KindMemory
 }
 
 // familyMembers is how many functions of one prefix make a library. A plugin has a

@@ -60,17 +60,17 @@ var table = map[string][]string{
 	"host/llm/google":           {"host/llm", "host/llm/provider", "host/tool"},
 
 	"host/visible":         {},
-	"host/registry":        {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
+	"host/registry":        {"host/internal/regular", "guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
 	"host/registry/author": {"host/diff", "host/effect", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk", "wit"},
 
 	"host/registry/author/toolchain": {},
 
-	"host/registry/description": {"host/config/keys", "host/tool", "host/wasm"},
+	"host/registry/description": {"host/internal/regular", "host/config/keys", "host/tool", "host/wasm"},
 
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
 	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
-	"host/registry/sign":       {},
-	"host/registry/source":     {"host/effect", "host/policy/network", "host/registry/oci", "host/registry/sign", "host/sandbox/admit"},
+	"host/registry/sign":       {"host/tool"},
+	"host/registry/source":     {"host/internal/regular", "host/effect", "host/policy/network", "host/registry/oci", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/store":      {"host/internal/private", "host/tool", "host/visible"},
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
 	"host/session/export":      {"host/policy", "host/session"},
@@ -79,7 +79,7 @@ var table = map[string][]string{
 	"host/session/sqlite":      {"host/internal/private", "host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/registry/oci/credential": {"host/internal/private"},
+	"host/registry/oci/credential": {"host/internal/regular", "host/internal/private"},
 
 	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
 	"host/sandbox/abi":    {"host/redact", "sdk/go/picture"},
@@ -135,6 +135,7 @@ var table = map[string][]string{
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {"host/tool"},
 	"host/internal/private":  {},
+	"host/internal/regular":  {},
 }
 
 // behind names the only packages, or trees of packages, that may import a

@@ -1,7 +1,6 @@
 package author
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/stockade-dev/stockade/sdk"
-	"github.com/stockade-dev/stockade/wit"
 )
 
 //go:embed project
@@ -94,22 +92,6 @@ func New(dir, name string) error {
 		}
 		return create(dir, path.Join(sdkFolder, "sdk", "go", file), content)
 	})
-}
-
-// WIT writes the definition of the native ABI into a folder, which it makes, and returns the
-// names of all its files. A file that is there with other content is [fs.ErrExist].
-func WIT(dir string) (files []string, err error) {
-	err = copyTree(wit.Files, ".", func(file string, content []byte) error {
-		name := filepath.Join(dir, file)
-		files = append(files, name)
-		if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() {
-			if is, err := os.ReadFile(name); err == nil && bytes.Equal(is, content) {
-				return nil
-			}
-		}
-		return create(dir, file, content)
-	})
-	return files, err
 }
 
 // copyTree calls do with each file of a tree, by its name below root.

@@ -27,12 +27,12 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/internal/regular"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -121,10 +121,7 @@ type described struct {
 
 // Read reads a file. What is wrong with what it says are [keys.Error] values, joined.
 func Read(path string) (*Description, error) {
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path) // before the open, which could wait for ever
-	}
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

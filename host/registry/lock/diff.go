@@ -15,7 +15,7 @@ import (
 // Diff says in words what differs, a line for each thing, by the names of the
 // modules. A nil file names none.
 func Diff(was, now *File) (lines []string) {
-	old, fresh := modules(was), modules(now)
+	old, fresh := Modules(was), Modules(now)
 	for len(old)+len(fresh) > 0 {
 		switch {
 		case len(fresh) == 0 || len(old) > 0 && old[0].Name < fresh[0].Name:
@@ -34,7 +34,8 @@ func Diff(was, now *File) (lines []string) {
 	return lines
 }
 
-func modules(f *File) []Module {
+// Modules returns the modules of a lockfile; f may be nil.
+func Modules(f *File) []Module {
 	if f == nil {
 		return nil
 	}

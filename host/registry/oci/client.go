@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ type Client struct {
 	Credentials Credentials
 	// Progress is told how many bytes of the module have arrived; nil: nobody is.
 	Progress func(done, total int64)
-	Warn     func(text string) // is told why a pull goes on without a login; nil: nobody is
+	// Warn is told why a pull goes on without a login; nil: nobody is.
+	Warn func(text string)
 
 	deadline time.Duration // of a pull or a push; 5 minutes; only tests set it
 }
@@ -42,10 +44,7 @@ const deadline = 5 * time.Minute
 
 // begin bounds the time of a pull or a push.
 func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc) {
-	most := deadline
-	if c.deadline != 0 {
-		most = c.deadline
-	}
+	most := cmp.Or(c.deadline, deadline)
 	return context.WithTimeoutCause(ctx, most, &effect.Error{Kind: effect.Timeout, Err: fmt.Errorf("it was not done within %s", most)})
 }
 

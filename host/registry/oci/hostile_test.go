@@ -715,7 +715,7 @@ func TestImages(t *testing.T) {
 	}
 	attestation := func(f *fake) ocispec.Descriptor {
 		d := entry(f, "", "", "sbom.wasm")
-		d.Annotations = map[string]string{referenceName: "attestation-manifest"}
+		d.Annotations = map[string]string{attestationName: "attestation-manifest"}
 		return d
 	}
 	for _, tt := range []struct {
@@ -747,9 +747,6 @@ func TestImages(t *testing.T) {
 		{"an index that has one for WebAssembly", index(ocispec.MediaTypeImageIndex, func(f *fake) []ocispec.Descriptor {
 			return []ocispec.Descriptor{f.raw("text/plain", []byte("x")), entry(f, "wasi", "wasm", "a"), entry(f, "linux", "arm64", "c"), attestation(f)}
 		}), ""},
-		{"an index that has one for two platforms", index(ocispec.MediaTypeImageIndex, func(f *fake) []ocispec.Descriptor {
-			return []ocispec.Descriptor{entry(f, "linux", "amd64", "a"), entry(f, "linux", "arm64", "a")}
-		}), ""},
 
 		{"an index of two", index(ocispec.MediaTypeImageIndex, func(f *fake) []ocispec.Descriptor {
 			return []ocispec.Descriptor{entry(f, "linux", "amd64", "a"), entry(f, "linux", "arm64", "b")}
@@ -771,7 +768,7 @@ func TestImages(t *testing.T) {
 
 		{"two modules", image(wasm, file("a/other.wasm", other)), "it holds 2 modules: /plugin.wasm, /a/other.wasm; push the one that is meant by itself"},
 		{"two modules in two layers", layers(ocispec.MediaTypeImageLayer, tarOf(t, wasm), tarOf(t, file("b.wasm", other))), "it holds 2 modules"},
-		{"no module", image(file("bin/sh", []byte("\x7fELF")), file("a.wasm", nil)), "none of its 2 files is a WebAssembly module: /bin/sh, /a.wasm"},
+		{"no module", image(file("bin/sh", []byte("\x7fELF")), file("a.wasm", nil)), "none of its 2 files is a WebAssembly module: /a.wasm, /bin/sh"},
 		{"nothing", image(), "none of its 0 files is a WebAssembly module"},
 		{"a link", image(wasm, tar.Header{Name: "a.wasm", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), "a.wasm is a link"},
 		{"a hard link", image(wasm, tar.Header{Name: "a.wasm", Typeflag: tar.TypeLink, Linkname: "plugin.wasm"}), "a.wasm is a link"},
@@ -781,14 +778,6 @@ func TestImages(t *testing.T) {
 		{"a file twice", image(wasm, file("./x/../plugin.wasm", []byte("text"))), "plugin.wasm is in it twice"},
 		{"a file over one of another layer", layers(ocispec.MediaTypeImageLayer, tarOf(t, wasm), tarOf(t, file("plugin.wasm", []byte("text")))), "plugin.wasm is in it twice"},
 		{"a directory over a file", image(wasm, tar.Header{Name: "plugin.wasm/", Typeflag: tar.TypeDir}), "plugin.wasm/ is in it twice"},
-		{"a long name", image(file(strings.Repeat("a/", 300)+"a.wasm", module)), "a name of more than 512 bytes"},
-		{"many entries", func(t *testing.T, f *fake) {
-			var all []tar.Header
-			for i := range 1025 {
-				all = append(all, file(fmt.Sprint(i), nil))
-			}
-			image(all...)(t, f)
-		}, "more than 1024 files and directories"},
 		{"a module that is too large", bomb("a.wasm", string(module), 64<<20+512), "/a.wasm has more than the 67108864 bytes"},
 		{"what is huge once it is unpacked", bomb("a.txt", "text", 80<<20+512), "more than 83886080 bytes"},
 		{"an archive that is cut off", layers(ocispec.MediaTypeImageLayerGzip, gzipped(t, tarOf(t, wasm)[:515])), "unexpected EOF"},

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,23 +71,7 @@ func IsLayout(dir string) bool {
 }
 
 // String is PATH[:TAG][@sha256:HEX].
-func (l Layout) String() string {
-	s := l.Dir
-	if l.Tag != "" {
-		s += ":" + l.Tag
-	}
-	if l.Digest != "" {
-		s += "@" + l.Digest
-	}
-	return s
-}
-
-func (l Layout) wanted() string {
-	if l.Digest != "" {
-		return l.Digest
-	}
-	return l.Tag
-}
+func (l Layout) String() string { return named(l.Dir, l.Tag, l.Digest) }
 
 // Pull is [Client.Pull] from a folder, to which nothing is written, and which no
 // link leads out of.
@@ -104,7 +89,7 @@ func (l Layout) pull(ctx context.Context) (*Artifact, error) {
 		return nil, err
 	}
 	defer f.root.Close()
-	return pull(ctx, f, l.wanted(), nil)
+	return pull(ctx, f, cmp.Or(l.Digest, l.Tag), nil)
 }
 
 // Push is [Client.Push] into a folder, which becomes a layout if it is empty or is
@@ -119,9 +104,9 @@ func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes []
 		manifestDigest, err = push(ctx, f, l.Tag, module, meta, envelopes)
 	}
 	if err != nil {
-		err = fmt.Errorf("push %s: %w", l, err)
+		return "", fmt.Errorf("push %s: %w", l, err)
 	}
-	return manifestDigest, err
+	return manifestDigest, nil
 }
 
 // Tags are those of the layout.

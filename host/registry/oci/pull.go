@@ -30,8 +30,8 @@ const (
 
 	cosignType  = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	payloadType = "application/vnd.dev.cosign.simplesigning.v1+json"
-	// The names of annotations: of a payload of cosign, its signature and the certificate
-	// of the key, and of a bundle, what its statement says.
+	// Annotations: the signature and the certificate of a payload of cosign, and the type of
+	// the statement in a bundle.
 	cosignName      = "dev.cosignproject.cosign/signature"
 	certificateName = "dev.sigstore.cosign/certificate"
 	predicateName   = "dev.sigstore.bundle.predicateType"
@@ -48,7 +48,7 @@ const (
 
 // Artifact is a module as it came.
 type Artifact struct {
-	ManifestDigest string // "sha256:HEX"; of the index, where the reference leads to one
+	ManifestDigest string // "sha256:HEX"; that of the index if the reference leads to one
 	Code           []byte
 	Digest         string // the SHA-256 of Code, in hex
 	// Evidence is the signatures that were found; none were verified.
@@ -60,7 +60,7 @@ func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
 	ctx, cancel := c.begin(ctx)
 	defer cancel()
 	from := c.repository(ref)
-	a, err := pull(ctx, from, ref.wanted(), c.Progress)
+	a, err := pull(ctx, from, cmp.Or(ref.Digest, ref.Tag), c.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("pull %s: %w", ref, explain(ctx, from, err))
 	}
@@ -93,8 +93,8 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	case n == 0 || n > maxLayers:
 		return nil, fmt.Errorf("it has %d layers, and not 1 to %d", n, maxLayers)
 	}
-	// Signatures first: they are small, and where they cannot be had the module is of no
-	// use. They are those of the index, where there is one: it is what others sign.
+	// Signatures first: they are small, and without them the module is of no use. Other
+	// programs sign the index, where there is one.
 	a := &Artifact{ManifestDigest: string(d.Digest)}
 	if a.Evidence, err = signatures(ctx, from, d); err != nil {
 		return nil, fmt.Errorf("its signatures: %w", err)
@@ -230,8 +230,8 @@ func signatures(ctx context.Context, from place, subject ocispec.Descriptor) (si
 	return e.found, nil
 }
 
-// readTypes are the types of referrers that are fetched. Some registries list that of the
-// configuration.
+// readTypes are the types of referrers that are fetched. Some registries list the type of the
+// configuration instead.
 var readTypes = []string{SignatureType, sign.BundleType, cosignType, ocispec.MediaTypeEmptyJSON, ""}
 
 // isSignature reports whether the type of an artifact is that of a signature in any form.
@@ -250,7 +250,7 @@ func (e *evidence) unread(form string) {
 // referrer reads one referrer; it may turn out to be no signature.
 func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) error {
 	if !slices.Contains(readTypes, d.ArtifactType) || d.MediaType != ocispec.MediaTypeImageManifest && d.ArtifactType != SignatureType {
-		e.unread(d.ArtifactType) // of others, which may be of any kind and size
+		e.unread(d.ArtifactType)
 		return nil
 	}
 	m, err := e.manifest(ctx, d)
@@ -264,7 +264,7 @@ func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) 
 	case SignatureType:
 		layerType, to = envelopeType, &e.found.Envelopes
 	case sign.BundleType:
-		if says := m.Annotations[predicateName]; says != "" && says != sign.CosignPredicate { // such as a list of parts, of any size
+		if says := m.Annotations[predicateName]; says != "" && says != sign.CosignPredicate { // such as an SBOM, which may be large
 			e.unread("a sigstore attestation of " + says)
 			return nil
 		}

@@ -25,19 +25,17 @@ type Meta struct {
 	// Created is when the module was made: the same module pushed again with the same
 	// Meta is the same manifest.
 	Created time.Time
-	Once    bool // the tag has to lead to nothing yet, or to this module
+	// Once refuses to move the tag from another module, with [ErrPublished].
+	Once bool
 }
 
-// ErrThere is the error of a push, with Once, of a module that was there, and has all its
-// signatures now; ErrPublished is that of a push onto a tag that leads to other bytes.
-var (
-	ErrThere     = errors.New("it is already there, with the same bytes")
-	ErrPublished = errors.New("it is published already, with other bytes")
-)
+// ErrPublished is returned when a tag that may not move leads to another module.
+var ErrPublished = errors.New("it is published already, with other bytes")
 
 // Push pushes a module with its signatures, DSSE envelopes, and returns the digest of
-// its manifest. A module that is there with other signatures keeps them. The tag of the reference leads to it last: whoever pulls meanwhile
-// finds the artifact before it or the whole of this one.
+// its manifest. A module that is there with other signatures keeps them. The tag of the
+// reference leads to it last: whoever pulls meanwhile finds the artifact before it or the
+// whole of this one.
 func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Meta, envelopes [][]byte) (manifestDigest string, err error) {
 	if ref.Tag == "" || ref.Digest != "" {
 		return "", fmt.Errorf("push %s: name a tag, and no digest", ref)
@@ -48,9 +46,9 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 	to.Client.(*session).push = true
 	d, err := push(ctx, to, ref.Tag, module, meta, envelopes)
 	if err != nil {
-		err = fmt.Errorf("push %s: %w", ref, explain(ctx, to, err))
+		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, to, err))
 	}
-	return d, err
+	return d, nil
 }
 
 // target is a place to which artifacts are pushed.
@@ -95,19 +93,16 @@ func push(ctx context.Context, to target, tag string, module []byte, meta Meta, 
 			m.Annotations[name] = value
 		}
 	}
-	var data []byte
-	d, err := to.Resolve(ctx, tag)
-	there := meta.Once && !errors.Is(err, errdef.ErrNotFound)
-	if there {
-		if err != nil {
+	if meta.Once {
+		if err := checkTag(ctx, to, tag, layer); err != nil {
 			return "", err
 		}
-		if was, err := manifest(ctx, to, d); err != nil || len(was.Layers) != 1 || was.Layers[0].Digest != layer.Digest {
-			return string(d.Digest), ErrPublished
-		}
-	} else if err = blob(ctx, to, layer, module); err != nil {
+	}
+	if err := blob(ctx, to, layer, module); err != nil {
 		return "", fmt.Errorf("its module: %w", err)
-	} else if d, data, err = put(ctx, to, m, config); err != nil {
+	}
+	d, data, err := put(ctx, to, m, config)
+	if err != nil {
 		return "", err
 	}
 	for _, e := range envelopes {
@@ -115,10 +110,22 @@ func push(ctx context.Context, to target, tag string, module []byte, meta Meta, 
 			return "", err
 		}
 	}
-	if there {
-		return string(d.Digest), ErrThere
-	}
 	return string(d.Digest), to.PushReference(ctx, d, bytes.NewReader(data), tag)
+}
+
+// checkTag returns [ErrPublished] if a tag leads to another module than that of a layer.
+func checkTag(ctx context.Context, to target, tag string, layer ocispec.Descriptor) error {
+	d, err := to.Resolve(ctx, tag)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m, err := manifest(ctx, to, d); err != nil || len(m.Layers) != 1 || m.Layers[0].Digest != layer.Digest {
+		return fmt.Errorf("%w: %s", ErrPublished, d.Digest)
+	}
+	return nil
 }
 
 // attach pushes a referrer of a manifest.

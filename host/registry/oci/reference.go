@@ -137,21 +137,15 @@ func (r Reference) Base() string {
 func (r Reference) Repository() string { return r.Host + "/" + r.Path }
 
 // String is the reference in its one form.
-func (r Reference) String() string {
-	s := Scheme + r.Repository()
-	if r.Tag != "" {
-		s += ":" + r.Tag
-	}
-	if r.Digest != "" {
-		s += "@" + r.Digest
-	}
-	return s
-}
+func (r Reference) String() string { return named(Scheme+r.Repository(), r.Tag, r.Digest) }
 
-// wanted is what the registry is asked for.
-func (r Reference) wanted() string {
-	if r.Digest != "" {
-		return r.Digest
+// named is PLACE[:TAG][@DIGEST].
+func named(place, tag, digest string) string {
+	if tag != "" {
+		place += ":" + tag
 	}
-	return r.Tag
+	if digest != "" {
+		place += "@" + digest
+	}
+	return place
 }

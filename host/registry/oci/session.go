@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +32,12 @@ type session struct {
 	origin      network.Origin // of the registry
 	credentials Credentials
 	warn        func(text string)
-	push        bool // which does not go on without a login
+	push        bool // a push does not go on as nobody
 
-	// Of one goroutine, which a pull and a push are.
-	authorization string            // the header, once the registry has asked
-	challenges    []string          // with which it has asked
-	login         *credential.Login // nil: nobody has looked for it; zero: there is none that is used
+	// Of one goroutine: that of the pull or the push.
+	authorization string            // the header; empty: the registry has not asked for one
+	challenges    []string          // with which the registry has asked
+	login         *credential.Login // nil: it was not looked for yet; zero: nobody's
 	looked        credential.Looked
 }
 
@@ -51,34 +52,42 @@ func (s *session) Do(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Authorization", s.authorization)
 	}
 	resp, err := s.send(req)
-	for first := true; err == nil && s.own(resp.Request.URL); first = false { // where a redirect has led, nothing is told
-		var why error
-		if status := resp.StatusCode; status == http.StatusUnauthorized && first {
-			s.challenges = resp.Header.Values("WWW-Authenticate")
-		} else if why = fmt.Errorf("the registry refuses it (status %d)", status); s.authorization == "" || status != http.StatusUnauthorized && status != http.StatusForbidden {
-			return resp, nil
-		}
-		header, failed := s.authorize(req.Context(), why)
-		if failed != nil && why != nil {
-			return resp, nil
-		}
-		_ = resp.Body.Close()
-		if failed != nil {
-			return nil, fmt.Errorf("%w%s", failed, s.lookedIn())
-		}
-		s.authorization = header
-		req.Header.Set("Authorization", header)
-		if req.Body != nil && req.Body != http.NoBody {
-			if req.GetBody == nil {
-				return nil, errors.New("the registry asks for a login when it is too late for that")
-			}
-			if req.Body, err = req.GetBody(); err != nil {
-				return nil, err
-			}
-		}
-		resp, err = s.send(req)
+	if err != nil || !s.own(resp.Request.URL) {
+		return resp, err // a redirect has led elsewhere: no login is sent there
 	}
-	return resp, err
+	if resp.StatusCode == http.StatusUnauthorized {
+		_ = resp.Body.Close()
+		s.challenges = resp.Header.Values("WWW-Authenticate")
+		if err := s.authorize(req.Context()); err != nil {
+			return nil, fmt.Errorf("%w%s", err, s.lookedIn())
+		}
+		if resp, err = s.again(req); err != nil || !s.own(resp.Request.URL) {
+			return resp, err
+		}
+	}
+	status := resp.StatusCode
+	if s.login == nil || *s.login == (credential.Login{}) || status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return resp, nil
+	}
+	if s.asNobody(req.Context(), fmt.Errorf("the registry refuses it (status %d)", status)) != nil {
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	return s.again(req)
+}
+
+// again sends a request once more, with another header.
+func (s *session) again(req *http.Request) (resp *http.Response, err error) {
+	req.Header.Set("Authorization", s.authorization)
+	if req.Body != nil && req.Body != http.NoBody {
+		if req.GetBody == nil {
+			return nil, errors.New("the registry asks for a login when it is too late for that")
+		}
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return s.send(req)
 }
 
 // lookedIn says in which files a login was looked for.
@@ -116,40 +125,42 @@ func (s *session) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// authorize returns the header with which the registry can be asked again: with the login, or
-// as nobody where that cannot be had or is refused, which a public repository does to one
-// that has expired. Refused is why the header before was; nil: there was none.
-func (s *session) authorize(ctx context.Context, refused error) (header string, err error) {
+// authorize makes the header for the login of the registry.
+func (s *session) authorize(ctx context.Context) (err error) {
 	if s.login == nil {
 		s.login = new(credential.Login)
 		if s.credentials != nil {
 			*s.login, s.looked = s.credentials(ctx, s.ref.Host)
 		}
 		if s.looked.Wrong != nil && *s.login == (credential.Login{}) {
-			refused = errors.New(strings.Join(s.looked.Wrong, ", "))
-		}
-	} else if refused != nil && *s.login == (credential.Login{}) {
-		return "", refused
-	}
-	if refused == nil {
-		if header, refused = s.header(ctx, *s.login); refused == nil || *s.login == (credential.Login{}) {
-			return header, refused
+			return s.asNobody(ctx, errors.New(strings.Join(s.looked.Wrong, ", ")))
 		}
 	}
-	if s.push {
-		return "", refused
+	if s.authorization, err = s.header(ctx, *s.login); err != nil && *s.login != (credential.Login{}) {
+		return s.asNobody(ctx, err)
 	}
-	if header, err = s.header(ctx, credential.Login{}); err != nil {
-		return "", err
-	}
-	*s.login = credential.Login{}
-	if s.warn != nil {
-		s.warn(fmt.Sprintf("no login is used for %s, and the pull goes on as nobody: %v", s.ref.Host, refused))
-	}
-	return header, nil
+	return err
 }
 
-// header answers the challenges of the registry.
+// asNobody makes the header for a pull without a login, which is told. Why is what is wrong
+// with the login: public repositories refuse one that has expired, too.
+func (s *session) asNobody(ctx context.Context, why error) error {
+	if s.push {
+		return why
+	}
+	header, err := s.header(ctx, credential.Login{})
+	if err != nil {
+		return err
+	}
+	s.authorization = header
+	*s.login = credential.Login{}
+	if s.warn != nil {
+		s.warn(fmt.Sprintf("no login is used for %s, and the pull goes on as nobody: %v", s.ref.Host, why))
+	}
+	return nil
+}
+
+// header returns the header for a login, as the challenges of the registry ask for it.
 func (s *session) header(ctx context.Context, login credential.Login) (string, error) {
 	for _, c := range s.challenges {
 		scheme, rest, _ := strings.Cut(c, " ")
@@ -245,10 +256,7 @@ func (s *session) token(ctx context.Context, says map[string]string, login crede
 	if len(data) > maxTokenBytes || json.Unmarshal(data, &answer) != nil {
 		return "", fmt.Errorf("what the token service %s answers is no token", realm.Host)
 	}
-	token := answer.Token
-	if answer.AccessToken != "" {
-		token = answer.AccessToken
-	}
+	token := cmp.Or(answer.AccessToken, answer.Token)
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return "", fmt.Errorf("what the token service %s answers is no token", realm.Host)
 	}

@@ -14,14 +14,14 @@ const (
 	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// FormError says in which form a signature is, in words of others, that is not read here.
+// FormError names the form of a signature that is not read here. The name is from outside.
 type FormError string
 
 func (e FormError) Error() string { return "it is signed in a form that is not read: " + string(e) }
 
-// VerifyBundle is [VerifyCosign] for what cosign 3 makes with a key: a bundle of sigstore
-// that holds a DSSE envelope with one signature of a statement about one manifest. The
-// error is a [FormError] if it holds anything else. A log or a time in it is not looked at.
+// VerifyBundle is [VerifyCosign] for a bundle of sigstore, as cosign 3 makes it with a key:
+// a DSSE envelope with one signature of a statement about one manifest. Another bundle is a
+// [FormError]. Its log and its time are not looked at.
 func VerifyBundle(bundle []byte, keys []PublicKey) (s CosignStatement, by PublicKey, err error) {
 	payload, sig, err := openBundle(bundle)
 	i := slices.IndexFunc(keys, func(k PublicKey) bool { return k.verify(pae(inTotoType, payload), sig) })
@@ -61,8 +61,8 @@ func openBundle(bundle []byte) (payload, sig []byte, err error) {
 	return payload, sig, err
 }
 
-// parseInToto returns the digest of the manifest that a statement of cosign is about. Its
-// specification lets more stand in it.
+// parseInToto returns the digest of the manifest in a statement of cosign. Unknown keys are
+// allowed, as the specification says.
 func parseInToto(data []byte) (string, error) {
 	o, err := parse(data)
 	if err != nil {
@@ -83,7 +83,7 @@ func parseInToto(data []byte) (string, error) {
 	return digest, nil
 }
 
-// at returns a value within objects; the zero T if it is not there, or of another type.
+// at returns the value at a path of keys; the zero T if it is not there, or of another type.
 func at[T any](o object, path ...string) T {
 	last := len(path) - 1
 	for _, key := range path[:last] {

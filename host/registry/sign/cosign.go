@@ -14,7 +14,7 @@ const cosignType = "cosign container image signature"
 // and through its digest of the module that this holds; of no name and no version.
 type CosignStatement struct {
 	// Repository is HOST/REPOSITORY. Docker Hub's is docker.io, which cosign writes as
-	// index.docker.io. A bundle says none: it is empty.
+	// index.docker.io. Empty: it is from a bundle, which names none.
 	Repository     string
 	ManifestDigest string // "sha256:HEX"
 }

@@ -68,11 +68,11 @@ func TestAPayloadOfCosignIsReadStrictly(t *testing.T) {
 		"something critical":                 {replaced(`"type":`, `"only":"linux","type":`), CosignStatement{}, "critical in it is unknown"},
 		"something critical of the identity": {replaced(`"docker-reference":`, `"only":"linux","docker-reference":`), CosignStatement{}, "critical in it is unknown"},
 		"something critical of the image":    {replaced(`"docker-manifest-digest":`, `"only":"linux","docker-manifest-digest":`), CosignStatement{}, "critical in it is unknown"},
-		"a second digest":                    {replaced(`"docker-manifest-digest":`, `"docker-manifest-digest":"x","docker-manifest-digest":`), CosignStatement{}, "there twice"},
+		"a second digest":                    {replaced(`"docker-manifest-digest":`, `"docker-manifest-digest":"x","docker-manifest-digest":`), CosignStatement{}, "twice"},
 		"a digest in another case":           {replaced("docker-manifest-digest", "Docker-Manifest-Digest"), CosignStatement{}, "docker-manifest-digest"},
-		"two payloads":                       {cosignPayload + cosignPayload, CosignStatement{}, "follows"},
+		"two payloads":                       {cosignPayload + cosignPayload, CosignStatement{}, "not one complete JSON value"},
 		"a huge one":                         {cosignPayload + strings.Repeat(" ", 100_000), CosignStatement{}, "more than"},
-		"nothing":                            {"", CosignStatement{}, "not JSON"},
+		"nothing":                            {"", CosignStatement{}, "not one complete JSON value"},
 		"a statement of another maker":       {`{"type":"x"}`, CosignStatement{}, "not a"},
 	} {
 		for _, a := range []Algorithm{Ed25519, ECDSAP256} {

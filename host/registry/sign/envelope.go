@@ -94,7 +94,7 @@ func open(envelope []byte) (*Signed, error) {
 	encoded, err2 := take[string](o, "payload", false)
 	list, err3 := take[[]any](o, "signatures", false)
 	payload, err4 := decode64(encoded, maxBytes)
-	switch err := cmp.Or(err1, err2, err3, err4, o.unknown()); {
+	switch err := cmp.Or(err1, err2, err3, err4, unknown(o)); {
 	case err != nil:
 		return nil, err
 	case kind != PayloadType:
@@ -140,7 +140,7 @@ func openSignature(v any) (s signature, err error) {
 			return s, fmt.Errorf("its keyid is %.80q, and that of its key is %s", id, s.claim.ID())
 		}
 	}
-	return s, o.unknown()
+	return s, unknown(o)
 }
 
 // Verify returns the statement, and which of the keys have signed it; a key counts

@@ -7,8 +7,8 @@ type Evidence struct {
 	Envelopes [][]byte
 	// Cosign are signatures that cosign made with a key.
 	Cosign  []Cosign
-	Bundles [][]byte `json:",omitempty"` // of sigstore, which cosign 3 makes, the JSON of each
-	Unread  []string `json:",omitempty"` // forms of signatures that are not read here, in words of a registry
+	Bundles [][]byte `json:",omitempty"` // sigstore bundles of cosign 3, the JSON of each
+	Unread  []string `json:",omitempty"` // forms of signatures that are not read here, as the registry names them
 }
 
 // Cosign is one signature in the format of cosign's simple signing.

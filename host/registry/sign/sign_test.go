@@ -344,14 +344,14 @@ func TestABadEnvelopeIsRefused(t *testing.T) {
 		return strings.Replace(good, old, new, 1)
 	}
 	for name, c := range map[string]struct{ payload, says string }{
-		"a key twice":             {replaced(`"name":`, `"name":"evil","name":`), "there twice"},
+		"a key twice":             {replaced(`"name":`, `"name":"evil","name":`), "twice"},
 		"an unknown key":          {replaced(`"name":`, `"only":"on tuesdays","name":`), `unknown key "only"`},
 		"an unknown print":        {replaced(`"needs":`, `"more":"","needs":`), `unknown key "more"`},
 		"a key in another case":   {replaced(`"name":`, `"Name":`), `"name" is not there`},
 		"another type":            {replaced(`module/v1`, `module/v2`), "does not know"},
 		"no type":                 {replaced(`"type":`, `"typ":`), `"type" is not there`},
-		"text behind":             {good + "{}", "follows"},
-		"no JSON":                 {"hello", "not JSON"},
+		"text behind":             {good + "{}", "not one complete JSON value"},
+		"no JSON":                 {"hello", "not valid JSON"},
 		"a list":                  {"[]", "not a JSON object"},
 		"null":                    {"null", "not a JSON object"},
 		"a null name":             {replaced(`"weather"`, `null`), "another type"},
@@ -359,8 +359,8 @@ func TestABadEnvelopeIsRefused(t *testing.T) {
 		"an end at the zero time": {replaced("2027-03-01T12:00:00Z", "0001-01-01T00:00:00Z"), "not a time"},
 		"a time with a comma":     {replaced("12:00:00Z", "12:00:00,5Z"), "not a time"},
 		"bad UTF-8":               {replaced("weather", "\xff"), "UTF-8"},
-		"deep nesting":            {strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "within each other"},
-		"very deep nesting":       {strings.Repeat(`[`, 40000), "within each other"},
+		"deep nesting":            {strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "nests deeper than 64"},
+		"very deep nesting":       {strings.Repeat(`[`, 40000), "nests deeper than 64"},
 		"40,000 bytes too many":   {good + strings.Repeat(" ", 100_000), "more than"},
 	} {
 		if err := verifies(resign(t, k, c.payload, nil)); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -178,7 +178,7 @@ func parseStatement(data []byte) (s Statement, err error) {
 		}
 	}
 	for _, o := range []object{o, prints} {
-		if err := o.unknown(); err != nil {
+		if err := unknown(o); err != nil {
 			return Statement{}, err
 		}
 	}

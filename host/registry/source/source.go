@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"github.com/stockade-dev/stockade/host/internal/regular"
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -46,7 +47,8 @@ type Options struct {
 	// Progress is told how many bytes of the module have arrived, and of how many, 0 if
 	// that is not known; nil: nobody is.
 	Progress func(done, total int64)
-	Warn     func(text string) // is told why a login is not used; nil: nobody is
+	// Warn is told why a login is not used; nil: nobody is.
+	Warn func(text string)
 }
 
 // Candidate is a module that may be added.
@@ -106,12 +108,13 @@ func (o Options) client(base string) (*http.Client, error) {
 	return o.Client(base)
 }
 
-// Newer returns the reference of the newest version that has a tag where ref is from; empty if
-// none is newer than the version that is the tag of ref, or else of the module. Versions
-// before a release are only for those who have one.
+// Newer returns the reference of the newest version that has a tag in the place of ref; empty:
+// none is newer. Version is the module's, which counts if the tag of ref is no version. A
+// pre-release is newer only for a module that is one.
 func Newer(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
 	r, err := oci.ParseReference(ref)
-	place, tag, tags := oci.Scheme+r.Repository(), r.Tag, []string(nil)
+	place, tag := oci.Scheme+r.Repository(), r.Tag
+	var tags []string
 	if err == nil {
 		c := oci.Client{Credentials: opts.Credentials}
 		if c.HTTP, err = opts.client(r.Base()); err == nil {
@@ -126,10 +129,14 @@ func Newer(ctx context.Context, ref, version string, opts Options) (newest strin
 	if is := strings.TrimPrefix(tag, "v"); sign.ValidVersion(is) {
 		version = is
 	}
+	if !sign.ValidVersion(version) {
+		return "", err
+	}
 	most := "v" + version
+	early := semver.Prerelease(most) != ""
 	for _, tag := range tags {
 		v := "v" + strings.TrimPrefix(tag, "v")
-		if sign.ValidVersion(version) && sign.ValidVersion(v[1:]) && semver.Compare(v, most) > 0 && (semver.Prerelease(v) == "" || semver.Prerelease("v"+version) != "") {
+		if sign.ValidVersion(v[1:]) && semver.Compare(v, most) > 0 && (early || semver.Prerelease(v) == "") {
 			most, newest = v, place+":"+tag
 		}
 	}
@@ -208,16 +215,16 @@ func only(dir string) (string, error) {
 // inFolder reads a file and the signatures beside it.
 func inFolder(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
-	f, size, err := open(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", path, err)
 	}
 	defer f.Close()
-	out, err := candidate(f, size, path, opts)
+	out, err := candidate(f, info.Size(), path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", path, err)
 	}
-	s, _, err := open(path + SignatureSuffix)
+	s, _, err := regular.Open(path + SignatureSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -229,19 +236,6 @@ func inFolder(dir, name string, opts Options) (*Candidate, error) {
 		return nil, fmt.Errorf("the signatures %s: %w", path+SignatureSuffix, err)
 	}
 	return out, nil
-}
-
-// open opens a regular file; a link leads to what a person could name instead.
-func open(path string) (*os.File, int64, error) {
-	info, err := os.Stat(path) // a named pipe would be waited for
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
-	return f, info.Size(), err
 }
 
 // candidate reads a module; size is 0 where it is not known.

@@ -62,7 +62,7 @@ type Record struct {
 	// that would have one name, the one that was there first has it.
 	Added time.Time `json:"added"`
 	Since time.Time `json:"since,omitzero"`
-	Large bool      `json:"large,omitempty"` // the person has asked for it to be compiled all the same
+	Large bool      `json:"large,omitempty"` // the person has let it be compiled although it is large
 	// Off says why its tools are not offered; empty: they are. OffTools are single
 	// tools, by the module's own name, that a person has switched off.
 	Off      string   `json:"off,omitempty"`

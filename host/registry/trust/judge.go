@@ -142,9 +142,9 @@ type Verdict struct {
 	// Unknown are keys of no publisher that have signed something, each once. Anybody
 	// can make such a key.
 	Unknown []sign.PublicKey
-	// Cosigned says that cosign has signed with a key of no publisher, which it does not name.
+	// Cosigned says that cosign has signed with a key of no publisher. Which one is not known.
 	Cosigned bool
-	// Unread are the forms of signatures that are not read here, in words of others.
+	// Unread are the forms of signatures that are not read here, as others name them.
 	Unread []string
 }
 

@@ -384,7 +384,7 @@ func TestEverythingElseIsRefused(t *testing.T) {
 				s["public_key"] = "ecdsa-p256" + strings.TrimPrefix(s["public_key"].(string), "ed25519")
 			}))
 		}, Malformed, "no point"},
-		"rubbish":       {nil, func(w *world) { w.only([]byte("rubbish")) }, Malformed, "not JSON"},
+		"rubbish":       {nil, func(w *world) { w.only([]byte("rubbish")) }, Malformed, "not valid JSON"},
 		"a huge one":    {nil, func(w *world) { w.only(bytes.Repeat([]byte(" "), 1<<20)) }, Malformed, "more than"},
 		"33 signatures": {nil, func(w *world) { w.only(slices.Repeat([][]byte{w.envelope(w.statement, w.first)}, 33)...) }, Malformed, "at most 32"},
 		"cosign, of another repository": {(*world).cosign, func(w *world) {
@@ -398,7 +398,7 @@ func TestEverythingElseIsRefused(t *testing.T) {
 		"cosign 3, found elsewhere":     {(*world).bundle, func(w *world) { w.subject.Repository = "evil.example/tools/weather" }, OutsideNamespace, "evil.example/tools/weather"},
 		"cosign 3, in a layout":         {(*world).bundle, func(w *world) { w.subject.Repository = "" }, OutsideNamespace, "the file weather"},
 		"cosign 3, flipped":             {(*world).bundle, func(w *world) { w.evidence.Bundles[0][200] ^= 1 }, Stripped, ""},
-		"cosign 3, cut off":             {(*world).bundle, func(w *world) { w.evidence.Bundles[0] = w.evidence.Bundles[0][:300] }, Malformed, "not JSON"},
+		"cosign 3, cut off":             {(*world).bundle, func(w *world) { w.evidence.Bundles[0] = w.evidence.Bundles[0][:300] }, Malformed, "not valid JSON"},
 		"cosign 3, of something else":   {(*world).bundle, func(w *world) { w.bundled(w.subject.ManifestDigest, "https://spdx.dev/Document") }, Stripped, ""},
 		"cosign 3, 33 times":            {(*world).bundle, func(w *world) { w.evidence.Bundles = slices.Repeat(w.evidence.Bundles, 33) }, Malformed, "at most 32"},
 		"in a form that is not read":    {nil, func(w *world) { w.only(); w.evidence.Unread = []string{"notary"} }, Stripped, ""},

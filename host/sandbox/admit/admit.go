@@ -61,7 +61,7 @@ type KindError struct {
 	*RefusedError
 	Path     string // of the module; may be an address
 	Shape    wasm.Shape
-	MainRuns bool // the largest core module in it, which is a component, is of a kind that runs
+	MainRuns bool // of a component: its largest core module is of a kind that runs
 }
 
 func (e *KindError) Unwrap() error { return e.RefusedError }
@@ -134,14 +134,16 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 		return refuse("%v", err)
 	}
 	out.Unstable, out.Missing = name == preview1.UnstableName, missed
-	if err := checkMemory(facts); err != nil {
-		return refuse("%v", err)
+	if n := len(facts.Memories); n != 1 {
+		return refuse("it has %d memories; it needs one of its own", n)
 	}
 	if out.Code, err = instrument(facts, scale); err == nil {
 		return out, nil
 	}
-	if scale == 1 && fits(facts, scale) != nil && fits(facts, largeScale) == nil {
-		return nil, &LargeError{Refuse(mod, "%v; such a module is compiled only if a person asks for it", err)}
+	if scale == 1 {
+		if _, large := instrument(facts, largeScale); large == nil {
+			return nil, &LargeError{Refuse(mod, "%v; such a module is compiled only if a person asks for it", err)}
+		}
 	}
 	return refuse("%v", err)
 }

@@ -13,7 +13,7 @@ import (
 // engine needs time that grows with the square of many of these numbers. The
 // largest functions of Go, C, Rust and Haskell programs of up to 16 MiB have
 // about half of what is allowed. What gets through all the same is killed in
-// the process that compiles. In a module that a person has let in some are higher: clang
+// the process that compiles. Some are higher in a module that a person has let in: clang
 // has 54,000 functions and 650 globals.
 const (
 	maxFuncs           = 50_000
@@ -32,7 +32,7 @@ const (
 )
 
 // Limits of one function, or of a sum over functions if the name says so. In
-// a module that a person has let in they are some times higher.
+// a module that a person has let in they are several times higher.
 const (
 	maxBodyBytes      = 256 << 10
 	maxLocals         = 4_000
@@ -106,14 +106,6 @@ func checkSize(m *wasm.Module, scale int) error {
 	return nil
 }
 
-// checkMemory refuses a module that has not one memory of its own.
-func checkMemory(m *wasm.Module) error {
-	if len(m.Memories) != 1 {
-		return fmt.Errorf("it has %d memories; it needs one of its own", len(m.Memories))
-	}
-	return nil
-}
-
 // instrument refuses what would take too long to compile, and returns the module
 // as it is compiled. A module of any ABI can pass it.
 func instrument(m *wasm.Module, scale int) ([]byte, error) {
@@ -147,20 +139,6 @@ func scaleOf(mod *tool.Module) int {
 		return largeScale
 	}
 	return 1
-}
-
-// fits returns an error if a module is not within the limits, some of which are scale times
-// higher. Nothing is rewritten.
-func fits(m *wasm.Module, scale int) error {
-	err := checkSize(m, scale)
-	i := newInspector(m, scale)
-	for b, bodies := (*wasm.Body)(nil), m.Bodies(); err == nil; err = i.function(b) {
-		var ok bool
-		if b, ok = bodies.Next(); !ok {
-			return bodies.Err()
-		}
-	}
-	return err
 }
 
 // function adds a function up. Its error says what is too much.

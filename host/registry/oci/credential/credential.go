@@ -12,13 +12,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/stockade-dev/stockade/host/internal/private"
+	"github.com/stockade-dev/stockade/host/internal/regular"
 )
 
 const (
@@ -54,9 +54,11 @@ type Home struct {
 	helpers []string // only tests set it; helperDirs otherwise
 }
 
-// Looked says where a login was looked for: in which files, the one with the login last,
-// and in which of them it, or a helper, cannot be used, and why.
-type Looked struct{ Files, Wrong []string }
+// Looked says where a login was looked for.
+type Looked struct {
+	Files []string // the one with the login last
+	Wrong []string // those with a login or a helper that cannot be used, and why
+}
 
 // The files of Docker and of podman, which have the same form.
 const (
@@ -64,8 +66,8 @@ const (
 	podmanFile = "containers/auth.json"
 )
 
-// file is a file of logins. Variable is the one that names it; empty: it is in its usual
-// place, below the home directory of the account.
+// file is a file of logins. Variable is the environment variable that names its place; empty:
+// it is in the usual place, below the home directory of the account.
 type file struct{ path, variable string }
 
 // files are those that can hold a login, the first one first.
@@ -157,15 +159,15 @@ type auth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// read reads a file in which nobody but the user can have written, or root in a usual
-// place.
+// read reads a file that nobody but the user can have written. In its usual place it may be
+// root's.
 func (h Home) read(file file) (c config, err error) {
-	info, err := os.Stat(file.path) // a named pipe would be waited for
-	switch {
-	case err != nil:
+	f, info, err := regular.Open(file.path)
+	if err != nil {
 		return c, err
-	case !info.Mode().IsRegular():
-		return c, errors.New("it is not a regular file")
+	}
+	defer f.Close()
+	switch {
 	case file.variable == "":
 	case !filepath.IsAbs(file.path):
 		return c, fmt.Errorf("it is not used: $%s is not an absolute path", file.variable)
@@ -176,15 +178,7 @@ func (h Home) read(file file) (c config, err error) {
 			return c, fmt.Errorf("it is not used: %w", err)
 		}
 	}
-	f, err := os.Open(file.path)
-	if err != nil {
-		return c, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err == nil {
-		err = trusted(file.path, info, file.variable == "")
-	}
-	if err != nil {
+	if err := trusted(file.path, info, file.variable == ""); err != nil {
 		return c, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
@@ -200,7 +194,7 @@ func (h Home) read(file file) (c config, err error) {
 	return c, nil
 }
 
-// trusted says why what a file holds is not believed.
+// trusted returns an error if another user can have written a file, or root unless byRoot.
 func trusted(path string, info fs.FileInfo, byRoot bool) error {
 	switch owner, mine := private.Mine(info); {
 	case !mine && (owner != 0 || !byRoot):

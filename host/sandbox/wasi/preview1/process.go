@@ -61,8 +61,8 @@ func (w *World) Start(p Process) {
 	also(len(w.fds), p.Cwd, ".")
 }
 
-// firstName is the name of the first preopen of a process, the directory of its relative paths.
-// Libraries of C take it for ".", and of two with that name the last one.
+// firstName is the name of the first preopen of a process: its working directory. Libraries
+// of C take the name for ".", and use the last preopen of that name.
 const firstName = "./"
 
 // list are the arguments or the variables of a process.
