@@ -336,8 +336,12 @@ func alike(content []byte, what, want string) string {
 		return "" // only blanks in front differ
 	}
 	at = len(content) - len(have)
-	line, _ := cut(trimEnding(content[linesBack(content, at, 0):linesOn(content, at, 1)]), maxDiffLine)
+	start := linesBack(content, at, 0)
+	line, _ := cut(trimEnding(content[start:linesOn(content, at, 1)]), maxDiffLine)
 	is, wanted := character.FindString(have), character.FindString(want)
+	if blank := " \t"; len(bytes.Trim(content[start:at], blank)) == 0 && (strings.Trim(is, blank) == "" || strings.Trim(wanted, blank) == "") {
+		return "" // only the indentation differs
+	}
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 

@@ -92,7 +92,7 @@ func TestTryingAProvider(t *testing.T) {
 	} {
 		found, err := c.door.Try(t.Context(), c.of)
 		e, _ := errors.AsType[*ModelError](err)
-		if got := fmt.Sprint(found); got != c.want || (c.fault < 0) != (err == nil) || err != nil && (e == nil || e.Fault != c.fault) {
+		if got := fmt.Sprintf("{%s %s %v}", found.Name, found.URL, found.Models); got != c.want || (c.fault < 0) != (err == nil) || err != nil && (e == nil || e.Fault != c.fault) {
 			t.Errorf("%s: got %s, %v", name, got, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestAnOllamaIsFoundWhereItMayBeAsked(t *testing.T) {
 	} {
 		asked = 0
 		found, ok := c.door.FindOllama(t.Context(), env, c.rules)
-		if got := fmt.Sprint(found, ok); got != c.want || asked != c.asked {
+		if got := fmt.Sprintf("{%s %s %v} %v", found.Name, found.URL, found.Models, ok); got != c.want || asked != c.asked {
 			t.Errorf("%s: got %s, asked %d times", name, got, asked)
 		}
 	}
