@@ -27,7 +27,7 @@ func fileCases() []numbered {
 		{id: "F11", title: "chains and loops of symbolic links", attacks: "symlink-chain symlink-loop"},
 		{id: "F12", title: "symbolic links that stay inside work", files: []fileAttack{linksInside()}},
 		{id: "F13", title: "symbolic link whose directory is moved so that it leads outside", attacks: "symlink-moved"},
-		{id: "F14", title: "a directory that is exchanged for a symbolic link meanwhile", attacks: "symlink-exchanged", files: []fileAttack{exchangeAttack(2500, false), exchangeAttack(2500, true)}},
+		{id: "F14", title: "a directory that is exchanged for a symbolic link meanwhile", attacks: "symlink-exchanged", files: []fileAttack{exchangeAttack(10_000, false), exchangeAttack(10_000, true)}},
 		{id: "F15", title: "hard links", attacks: "hard-link-made"},
 		{id: "F16", title: "writing through a second name of a file", attacks: "hard-link-write",
 			open: "the refusal is an answer to the guest and no event of its own in the record"},

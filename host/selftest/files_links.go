@@ -203,7 +203,7 @@ func linkAttacks() []fileAttack {
 // exchanged lets the guest open a name while somebody exchanges a directory in
 // it, where the file is not, for a symbolic link to where it is.
 func exchanged(t *trial) (string, error) {
-	_, err := t.carryOut(exchangeAttack(6000, false), writable, false)
+	_, err := t.carryOut(exchangeAttack(30_000, false), writable, false)
 	return "files: names are looked up in the mount", err
 }
 
