@@ -73,7 +73,7 @@ func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
 }
 
 // credentials finds the login of a registry in the files of docker and podman. The home
-// directory is that of the account, wherever HOME leads.
+// directory comes from the account and not from HOME.
 func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Looked) {
 	home := accountHome
 	if home == nil {
@@ -85,7 +85,7 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, c
 	}}.For(ctx, host)
 }
 
-// origin says where a module that was fetched is from.
+// origin is the manifest and the signer of a fetched module.
 type origin struct {
 	Manifest string `json:"manifest,omitempty"` // the digest
 	SignedBy string `json:"signed_by"`

@@ -125,8 +125,7 @@ func refusedHint(err error) string {
 	return ""
 }
 
-// wouldRun says how a module of a kind that does not run could be made to; empty: that is
-// not known.
+// wouldRun returns advice for a module of a kind that does not run; empty: there is none.
 func wouldRun(e *admit.KindError) string {
 	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
 	switch {

@@ -126,7 +126,7 @@ func TestLongTextInUTF16(t *testing.T) {
 	}
 }
 
-// What a caller names is read, searched and edited in that, and in it every tool writes.
+// Every tool reads, searches, edits and writes a file in the encoding that its caller names.
 func TestANamedEncodingIsKept(t *testing.T) {
 	for name, text := range map[string]string{
 		"gbk": "你好\n世界\n", "GB2312": "你好\n世界\n", "gb18030": "你好😀\n世界\n", "big5": "這是\n功能\n", "Shift-JIS": "表示\nソフト\n", "euc-jp": "これは\nテスト\n",
@@ -180,7 +180,7 @@ func encodingOf(name string) charset.Encoding {
 	return e
 }
 
-// Without a name nothing is written that would be a guess, and no byte is lost with one.
+// Without the name of an encoding, no tool writes a guess. With a name, no byte is lost.
 func TestAnEncodingIsNotGuessed(t *testing.T) {
 	tree(t, map[string]string{"sjis": "\x82\xb1\x82\xea\x82\xcd\x83\x65\x83\x58\x83\x67\x81\x42\n|\n", "damaged": "\xc4\xe3\xba\xc3\xff\xff\n", "cut": "\xc4\xe3\xba\xc3\xc4"})
 	for _, tt := range []struct {

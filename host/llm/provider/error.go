@@ -126,7 +126,7 @@ func (c *Client) pageHint() string {
 		": open that in a browser; if your network has a proxy, name it in network.proxy"
 }
 
-// URLHint says what to look at where a server answers as no server of models does.
+// URLHint is the hint for a base URL that may be wrong.
 func (c *Client) URLHint() string {
 	hint := "check the base URL; `stockade config` shows where it comes from"
 	if c.Likely != "" {

@@ -95,8 +95,8 @@ func (e *stream) line() (line []byte, err error) {
 	}
 }
 
-// take takes one line, and returns the data of an event that is whole with it. Cut: the answer
-// ends within the line.
+// take reads one line, and returns the data of an event if the line completes one. Cut: the
+// answer ends within the line.
 func (e *stream) take(text []byte, cut bool) (data []byte) {
 	field, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimSpace(value)

@@ -45,7 +45,7 @@ func (l Login) LogValue() slog.Value { return slog.StringValue("login") }
 // hub is what Docker calls its own registry, in its configuration.
 const hub = "https://index.docker.io/v1/"
 
-// Home is where logins are looked for.
+// Home finds files of logins by the account and the environment.
 type Home struct {
 	Dir         string                   // the home directory of the user's account, an absolute path; empty: not known
 	Env         func(name string) string // reads a variable of the environment
@@ -54,7 +54,7 @@ type Home struct {
 	helpers []string // only tests set it; helperDirs otherwise
 }
 
-// Looked says where a login was looked for.
+// Looked lists the files that a search for a login has read.
 type Looked struct {
 	Files []string // the one with the login last
 	Wrong []string // those with a login or a helper that cannot be used, and why
