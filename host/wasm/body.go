@@ -234,16 +234,25 @@ func prefixed(r *reader, prefix byte) Op {
 	var sub uint32
 	if prefix == 0xfc {
 		sub = r.u32("opcode")
-	} else {
+	} else if sub = uint32(r.byte("opcode")); sub >= 0x80 {
 		// The engine reads one byte, and takes the second one of a number above
 		// 127 for a nop. So only what both read alike is let in.
-		b := r.byte("opcode")
-		if sub = uint32(b); b >= 0x80 && r.byte("opcode") != 1 {
+		switch second := r.byte("opcode"); {
+		case second == 2 && sub <= 0x93:
+			sub += 0x80 // relaxed SIMD: 0x100 to 0x113
+		case second != 1:
 			sub = math.MaxUint32
 		}
 	}
 	if sub > uint32(last-base) {
-		r.lack(start, map[byte]string{0xfc: "wide arithmetic", 0xfd: "relaxed SIMD"}[prefix], "unknown instruction 0x%02x %d", prefix, sub)
+		extension := ""
+		switch {
+		case prefix == 0xfc && sub >= 19 && sub <= 22:
+			extension = "wide arithmetic"
+		case prefix == 0xfd && sub != math.MaxUint32:
+			extension = "relaxed SIMD"
+		}
+		r.lack(start, extension, "unknown instruction 0x%02x %d", prefix, sub)
 		return OpNop
 	}
 	return base + Op(sub)

@@ -24,6 +24,7 @@ var stricter = []string{
 	"64-bit",                   // memories and tables
 	"reserved for the host",    // names
 	"unknown instruction",      // padded numbers
+	"relaxed SIMD",             // numbers of two bytes
 	"unsupported value type",   // in block types
 	"unsupported reference",    //
 	"block type",               // padded ones
