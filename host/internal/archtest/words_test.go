@@ -69,13 +69,13 @@ func TestCommentsSayWhatAThingIs(t *testing.T) {
 // TestRiddlesAreFound shows each form once, and a comment that has none of them.
 func TestRiddlesAreFound(t *testing.T) {
 	for text, want := range map[string]string{
-		"limit is how many bytes a call may write.":                      riddles[0].name,
-		"a, b and c are what the engine asks for.":                       riddles[0].name,
-		"where the file lies":                                            riddles[0].name,
-		"stageDir is the directory of that; empty: in memory.":           riddles[1].name,
-		"mark tells where the line that was lost stood, and when.":       riddles[2].name,
-		"stageDir is the directory of the stage area; empty: in memory.": "",
-		"Whatever follows v1.2 is ignored.":                              "",
+		"limit is how many bytes a call may write.":                           riddles[0].name,
+		"a, b and c are what the engine asks for.":                            riddles[0].name,
+		"where the file lies":                                                 riddles[0].name,
+		"stageDir is the directory of that; empty: in memory.":                riddles[1].name,
+		"mark has the place in which the line that was lost stood, and when.": riddles[2].name,
+		"stageDir is the directory of the stage area; empty: in memory.":      "",
+		"Whatever follows v1.2 is ignored.":                                   "",
 	} {
 		got := ""
 		for _, riddle := range riddles {
